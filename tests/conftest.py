@@ -1,0 +1,123 @@
+"""The ground of all tests: one real PostgreSQL a run, a database cloned from a migrated template."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy.orm import Session
+
+from receiver.clock import FixedClock
+from receiver.db import make_engine
+from receiver.deps import Deps
+from receiver.dice import LoadedDice
+from receiver.embedded import EmbeddedPostgres
+from receiver.schema import upgrade
+from receiver.settings import Secret, Settings, Source
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+"""Where the clocks of tests stand."""
+
+TEMPLATE = "receiver_template"
+
+DEMO_SECRET = "dsec_test_0123456789abcdef"
+LESSON_SECRET = "lsec_test_0123456789abcdef"
+STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--field-cases", action="store_true", help="print which field cases are covered")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedPostgres]:
+    """The server of this run, on a Unix socket in a temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="receiver-test-"))
+    postgres = EmbeddedPostgres(folder / "pg")
+    url = postgres.start()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+    engine = make_engine(postgres.url(TEMPLATE))
+    upgrade(engine)
+    engine.dispose()
+    yield postgres
+    postgres.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database_url(server: EmbeddedPostgres) -> Iterator[str]:
+    """A migrated database of the test's own."""
+    name = f"test_{uuid4().hex[:12]}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        yield server.url(name)
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    """A clock that stands at NOW until the test moves it."""
+    return FixedClock(NOW)
+
+
+def sources() -> dict[str, Source]:
+    """The sources of tests: demo, lesson and standard, each with one secret."""
+    return {
+        "demo": Source("demo", "demo", (Secret("env:DEMO_SECRET", DEMO_SECRET),)),
+        "lesson": Source("lesson", "lesson", (Secret("env:LESSON_SECRET", LESSON_SECRET),)),
+        "standard": Source("standard", "standard", (Secret("env:STANDARD_SECRET", STANDARD_SECRET),)),
+    }
+
+
+MakeDeps = Callable[..., Deps]
+
+
+@pytest.fixture
+def make_deps(database_url: str, clock: FixedClock) -> Iterator[MakeDeps]:
+    """Build Deps on the test's database; keyword arguments override settings."""
+    made: list[Deps] = []
+
+    def make(**overrides: object) -> Deps:
+        values: dict[str, object] = {
+            "database_url": database_url,
+            "sources": sources(),
+            "secret_key": "test-secret-key",
+            "cookie_secure": False,
+            **overrides,
+        }
+        deps = Deps.build(Settings(**values), clock=clock, dice=LoadedDice(len(made) + 1))  # type: ignore[arg-type]
+        made.append(deps)
+        return deps
+
+    yield make
+    for deps in made:
+        deps.dispose()
+
+
+@pytest.fixture
+def deps(make_deps: MakeDeps) -> Deps:
+    """Deps of one process on the test's database."""
+    return make_deps()
+
+
+@pytest.fixture
+def session(deps: Deps) -> Iterator[Session]:
+    """A session in a transaction that the test may commit."""
+    with deps.sessions() as session:
+        yield session
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the machine never reach a test."""
+    for name in ("DATABASE_URL", "RECEIVER_SOURCES", "RECEIVER_HOME", "SECRET_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    os.environ.setdefault("COLUMNS", "120")
