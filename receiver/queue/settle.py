@@ -1,0 +1,234 @@
+"""How a claim ends: the verbs as values, and the one statement that writes a batch of them.
+
+A settlement never touches a row whose ``claim_id`` is no longer the caller's: the row's id is then
+missing from the answer, and the caller must roll its effect back. A row that would return to
+pending after its ``give_up_at`` ends as the settlement's ``late_…`` says; the database decides that,
+since only it knows the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import NamedTuple
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.orm import Session
+
+from receiver.queue import backoff
+from receiver.queue.table import EXPIRED, FAILED, PENDING, QueueTable
+
+ERROR_LENGTH = 2000
+"""Longest error text that a row keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One row's end of a claim. ``wait`` None keeps ``next_attempt_at``; ``counted`` False takes the
+    attempt back; ``attempt`` is the outcome for the attempts table, None writes no attempt row.
+    """
+
+    row_id: UUID
+    state: str
+    outcome: str | None = None
+    reason: str | None = None
+    wait: timedelta | None = None
+    parked_reason: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    counted: bool = True
+    attempt: str | None = None
+    late_state: str | None = None
+    late_outcome: str | None = None
+
+
+class Settled(NamedTuple):
+    """What became of a row: its state after the statement, and when it was created and ended."""
+
+    row_id: UUID
+    state: str
+    reason: str | None
+
+
+def finish(table: QueueTable, row_id: UUID, outcome: str, reason: str | None = None) -> Settlement:
+    """In flight → the good end, in the transaction of the effect."""
+    return Settlement(row_id, table.success, outcome, reason, attempt=outcome)
+
+
+def fail(row_id: UUID, reason: str, detail: str) -> Settlement:
+    """In flight → failed: permanent, with a reason code and a sentence for people."""
+    detail = detail[:ERROR_LENGTH]
+    return Settlement(
+        row_id, FAILED, reason, reason, error_code=reason, error=detail, attempt=FAILED
+    )
+
+
+def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -> Settlement:
+    """In flight → pending after a transient failure, by backoff; past the deadline → expired."""
+    return Settlement(
+        row_id,
+        PENDING,
+        wait=backoff.wait_after(attempts, jitter),
+        error_code=code,
+        error=error[:ERROR_LENGTH],
+        attempt="retry",
+        late_state=EXPIRED,
+        late_outcome=code,
+    )
+
+
+def park(
+    row_id: UUID, reason: str, detail: str, *, again: bool, late_state: str = EXPIRED, late_outcome: str | None = None
+) -> Settlement:
+    """In flight → pending, waiting for something. ``again``: it waited for the same before, so that
+    this look counts no attempt and writes no attempt row.
+    """
+    return Settlement(
+        row_id,
+        PENDING,
+        parked_reason=reason,
+        error_code=reason,
+        error=detail[:ERROR_LENGTH],
+        counted=not again,
+        attempt=None if again else "parked",
+        late_state=late_state,
+        late_outcome=late_outcome or reason,
+    )
+
+
+def defer(row_id: UUID, code: str, error: str) -> Settlement:
+    """In flight → pending for a few seconds, uncounted: somebody else held what the row needs."""
+    return Settlement(
+        row_id, PENDING, wait=backoff.DEFER, error_code=code, error=error[:ERROR_LENGTH], counted=False
+    )
+
+
+def hand_back(row_id: UUID) -> Settlement:
+    """In flight → pending as it was: claimed, and not started before the shutdown."""
+    return Settlement(row_id, PENDING, counted=False)
+
+
+_PARK_WAIT = "CASE {steps} ELSE {last} END".format(
+    steps=" ".join(
+        f"WHEN {{age}} < interval '{int(below.total_seconds())} seconds'"
+        f" THEN interval '{int(wait.total_seconds())} seconds'"
+        for below, wait in backoff.PARK_STEPS
+    ),
+    last=f"interval '{int(backoff.PARK_LAST.total_seconds())} seconds'",
+)
+
+_SETTLE = """\
+WITH t AS (SELECT coalesce(CAST(:now AS timestamptz), now()) AS now),
+s AS (
+  SELECT * FROM unnest(
+    CAST(:ids AS uuid[]), CAST(:states AS text[]), CAST(:outcomes AS text[]), CAST(:reasons AS text[]),
+    CAST(:waits AS interval[]), CAST(:parked AS text[]), CAST(:codes AS text[]), CAST(:errors AS text[]),
+    CAST(:counted AS bool[]), CAST(:attempts AS text[]), CAST(:late_states AS text[]),
+    CAST(:late_outcomes AS text[])
+  ) AS s(id, state, outcome, reason, wait, parked, code, error, counted, attempt, late_state, late_outcome)
+), done AS (
+  UPDATE {table} AS e
+  SET state = CASE WHEN {late} THEN s.late_state ELSE s.state END,
+      outcome = CASE WHEN {late} THEN s.late_outcome ELSE s.outcome END,
+      reason = CASE WHEN {late} THEN s.code ELSE s.reason END,
+      finished_at = CASE WHEN s.state <> 'pending' OR {late} THEN t.now END,
+      next_attempt_at = CASE
+        WHEN s.state <> 'pending' OR {late} THEN e.next_attempt_at
+        WHEN s.parked IS NOT NULL THEN least(e.give_up_at, t.now + {park_wait})
+        WHEN s.wait IS NOT NULL THEN least(e.give_up_at, t.now + s.wait)
+        ELSE e.next_attempt_at END,
+      parked_reason = CASE WHEN s.state = 'pending' AND NOT {late}
+        THEN coalesce(s.parked, CASE WHEN NOT s.counted THEN e.parked_reason END) END,
+      parked_at = CASE WHEN s.state = 'pending' AND NOT {late}
+        THEN CASE WHEN s.parked IS NOT NULL
+          THEN CASE WHEN e.parked_reason = s.parked THEN e.parked_at ELSE t.now END
+          WHEN NOT s.counted THEN e.parked_at END END,
+      attempts = e.attempts - CASE WHEN s.counted THEN 0 ELSE 1 END,
+      lost = CASE WHEN s.state = 'pending' AND NOT s.counted THEN e.lost ELSE 0 END,
+      last_error_code = CASE WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error_code ELSE s.code END,
+      last_error = CASE WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error ELSE s.error END,
+      claim_id = NULL, claimed_at = NULL, claimed_until = NULL,
+      row_version = e.row_version + 1, updated_at = t.now
+  FROM s, t
+  WHERE e.id = s.id AND e.state = 'in_flight' AND e.claim_id = :claim_id
+  RETURNING e.id, e.state, e.reason, e.replays, e.attempts, s.attempt, s.code, s.error
+), tried AS (
+  INSERT INTO {attempts_table}
+    ({attempts_column}, replay, attempt, started_at, duration_ms, outcome, error_code, error, worker)
+  SELECT d.id, d.replays, d.attempts, coalesce(CAST(:started_at AS timestamptz), t.now), :duration_ms,
+         CASE WHEN d.state = 'expired' THEN 'expired' ELSE d.attempt END, d.code, d.error, :worker
+  FROM done d, t WHERE d.attempt IS NOT NULL
+  ON CONFLICT DO NOTHING
+)
+SELECT id, state, reason FROM done
+"""
+
+
+def settle(
+    session: Session,
+    table: QueueTable,
+    claim_id: UUID,
+    settlements: Sequence[Settlement],
+    *,
+    worker: str,
+    started_at: datetime | None = None,
+    duration_ms: int = 0,
+    now: datetime | None = None,
+) -> list[Settled]:
+    """Write the ends of a claim's rows and their attempts; returns those that were still ours.
+
+    ``started_at`` None writes the database's time; ``duration_ms`` is that of the whole batch.
+    """
+    columns = list(zip(*[_values(settlement) for settlement in settlements], strict=True))
+    if not columns:
+        return []
+    names = (
+        "ids", "states", "outcomes", "reasons", "waits", "parked", "codes", "errors", "counted",
+        "attempts", "late_states", "late_outcomes",
+    )  # fmt: skip
+    parameters: dict[str, object] = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    parameters |= {
+        "claim_id": claim_id,
+        "now": now,
+        "started_at": started_at,
+        "duration_ms": duration_ms,
+        "worker": worker,
+    }
+    return [Settled(*row) for row in session.execute(_statement(table), parameters)]
+
+
+def _values(settlement: Settlement) -> tuple[object, ...]:
+    return (
+        settlement.row_id,
+        settlement.state,
+        settlement.outcome,
+        settlement.reason,
+        settlement.wait,
+        settlement.parked_reason,
+        settlement.error_code,
+        settlement.error,
+        settlement.counted,
+        settlement.attempt,
+        settlement.late_state,
+        settlement.late_outcome,
+    )
+
+
+@cache
+def _statement(table: QueueTable) -> TextClause:
+    late = "(s.state = 'pending' AND s.late_state IS NOT NULL AND t.now >= e.give_up_at)"
+    age = (
+        "(CASE WHEN e.parked_reason = s.parked THEN t.now - e.parked_at ELSE interval '0 seconds' END)"
+    )
+    return text(
+        _SETTLE.format(
+            table=table.table,
+            attempts_table=table.attempts_table,
+            attempts_column=table.attempts_column,
+            late=late,
+            park_wait=_PARK_WAIT.format(age=age),
+        )
+    )
