@@ -1,0 +1,255 @@
+"""Finding events: lists by filter with keyset paging, one event with all that belongs to it.
+
+Every list reads at most LOOK_AT rows of one index, however many rows ended before: where the
+rest of the filter is not indexed, a page may come back short, and says from where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, func, literal_column, or_, select, text, tuple_
+from sqlalchemy.orm import Session, aliased
+
+from receiver.dice import uuid7
+from receiver.inbox.filter import DEAD, Filter, FilterError
+from receiver.inbox.models import WebhookConflict, WebhookEvent, WebhookEventAttempt, WebhookPayload
+from receiver.orders.models import LedgerEntry, Order, OrderTransaction
+
+__all__ = [
+    "EventDetail",
+    "Filter",
+    "FilterError",
+    "Page",
+    "event_by_provider_id",
+    "events_of_order",
+    "find_event",
+    "list_events",
+]
+
+LOOK_AT = 10_000
+"""Rows that one page may read before it stops and offers to go on."""
+
+ID_SLACK = timedelta(hours=1)
+"""How far the clock that makes ids may stand from the database's, which says received_at."""
+
+MAX_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows, newest first. ``next_before`` None: there are no more.
+
+    ``looked_back_to`` is set when the page stopped after LOOK_AT rows before it was full.
+    """
+
+    rows: Sequence[WebhookEvent]
+    next_before: UUID | None
+    looked_back_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventDetail:
+    """One event with all that belongs to it; ``order`` is the one it names or its transaction's."""
+
+    event: WebhookEvent
+    payload: WebhookPayload | None
+    attempts: Sequence[WebhookEventAttempt]
+    conflicts: Sequence[WebhookConflict]
+    order: Order | None
+    ledger: Sequence[LedgerEntry]
+
+    @property
+    def order_reference(self) -> str | None:
+        """The reference of the order that the event belongs to, registered or not."""
+        return self.order.reference if self.order else self.event.order_reference
+
+
+def list_events(session: Session, filter: Filter, *, before: UUID | None = None, limit: int = 50) -> Page:  # noqa: A002
+    """Events that the filter asks for, newest first, at most ``limit`` (1 to 200)."""
+    limit = max(1, min(limit, MAX_PAGE))
+    driver = _driver(filter)
+    if before is not None:
+        driver = driver.where(WebhookEvent.id < before)
+    looked_at = driver.order_by(WebhookEvent.id.desc()).limit(LOOK_AT).subquery()
+    row = aliased(WebhookEvent, looked_at)
+    rows = session.scalars(
+        select(row).where(*_rest(filter, row)).order_by(row.id.desc()).limit(limit + 1)
+    ).all()
+    if len(rows) > limit:
+        return Page(rows[:limit], rows[limit - 1].id)
+    stopped = session.execute(
+        driver.with_only_columns(WebhookEvent.id, WebhookEvent.received_at)
+        .order_by(WebhookEvent.id.desc())
+        .offset(LOOK_AT - 1)
+        .limit(1)
+    ).first()
+    return Page(rows, stopped.id, stopped.received_at) if stopped else Page(rows, None)
+
+
+def _driver(filter: Filter) -> Select[WebhookEvent]:  # noqa: A002
+    """The rows that one index can give: what bounds the work of a page."""
+    # Literals, so that the partial indexes serve prepared statements too.
+    states = {
+        "pending": "webhook_events.state = 'pending'",
+        "in_flight": "webhook_events.state = 'in_flight'",
+        "failed": "webhook_events.state IN ('failed', 'expired')",
+        "expired": "webhook_events.state IN ('failed', 'expired')",
+        DEAD: "webhook_events.state IN ('failed', 'expired')",
+    }
+    query = select(WebhookEvent)
+    if filter.parked:
+        query = query.where(text(states["pending"]))
+    elif filter.state in states:
+        query = query.where(text(states[filter.state]))
+    equal = {
+        WebhookEvent.source: filter.source,
+        WebhookEvent.event_type: filter.event_type,
+        WebhookEvent.reason: filter.reason,
+        WebhookEvent.order_reference: filter.order_reference,
+        WebhookEvent.transaction_id: filter.transaction_id,
+    }
+    query = query.where(*(column == value for column, value in equal.items() if value is not None))
+    if filter.text is not None and not filter.text.endswith("*"):
+        query = query.where(_has_provider_id(filter.text))
+    # Ids are UUIDv7, made at the receipt: they bound the time well enough for the index, and the
+    # exact bound is asked of what is left.
+    if filter.from_ is not None:
+        query = query.where(WebhookEvent.id >= _first_id(filter.from_ - ID_SLACK))
+    if filter.to is not None:
+        query = query.where(WebhookEvent.id < _first_id(filter.to + ID_SLACK))
+    return query
+
+
+def _first_id(at: datetime) -> UUID:
+    return uuid7(max(0, int(at.timestamp() * 1000)), 0)
+
+
+def _has_provider_id(provider_event_id: str) -> ColumnElement[bool]:
+    """Exactly this id, of any source: through the unique index, whose first column is the source."""
+    return and_(
+        WebhookEvent.source.in_(select(literal_column("source")).select_from(_sources_seen())),
+        WebhookEvent.provider_event_id == provider_event_id,
+    )
+
+
+def _sources_seen() -> Any:
+    """The sources that have events, by hopping over the index (a DISTINCT would read every row)."""
+    first = select(func.min(WebhookEvent.source).label("source")).cte("sources_seen", recursive=True)
+    hop = select(
+        select(func.min(WebhookEvent.source)).where(WebhookEvent.source > first.c.source).scalar_subquery()
+    ).where(first.c.source.is_not(None))
+    return first.union_all(hop)
+
+
+def _rest(filter: Filter, row: Any) -> list[ColumnElement[bool]]:  # noqa: A002
+    """What no index answers, asked of the rows that were looked at."""
+    conditions: list[ColumnElement[bool]] = []
+    if filter.state not in (None, DEAD):
+        conditions.append(row.state == filter.state)
+    if filter.outcome is not None:
+        conditions.append(row.outcome == filter.outcome)
+    if filter.parked:
+        conditions.append(row.parked_reason.is_not(None))
+    if filter.text is not None and filter.text.endswith("*"):
+        conditions.append(func.starts_with(row.provider_event_id, filter.text[:-1]))
+    if filter.from_ is not None:
+        conditions.append(row.received_at >= filter.from_)
+    if filter.to is not None:
+        conditions.append(row.received_at < filter.to)
+    return conditions
+
+
+def find_event(session: Session, event_id: UUID) -> EventDetail | None:
+    """The event with payload, attempts, conflicts, order and ledger lines; None if unknown."""
+    event = session.get(WebhookEvent, event_id)
+    if event is None:
+        return None
+    payload = session.get(WebhookPayload, event.payload_id) if event.payload_id else None
+    attempts = session.scalars(
+        select(WebhookEventAttempt)
+        .where(WebhookEventAttempt.event_id == event_id)
+        .order_by(WebhookEventAttempt.replay, WebhookEventAttempt.attempt)
+        .limit(500)
+    ).all()
+    conflicts = session.scalars(
+        select(WebhookConflict)
+        .where(WebhookConflict.event_id == event_id)
+        .order_by(WebhookConflict.id)
+        .limit(50)
+    ).all()
+    order = order_of_event(session, event)
+    ledger: Sequence[LedgerEntry] = ()
+    if order is not None:
+        ledger = session.scalars(
+            select(LedgerEntry)
+            .where(LedgerEntry.order_id == order.id, LedgerEntry.event_id == event_id)
+            .order_by(LedgerEntry.id)
+        ).all()
+    return EventDetail(event, payload, attempts, conflicts, order, ledger)
+
+
+def order_of_event(session: Session, event: WebhookEvent) -> Order | None:
+    """The registered order that the event names, else the one that its transaction belongs to."""
+    if event.order_reference is not None:
+        return session.scalars(select(Order).where(Order.reference == event.order_reference)).first()
+    if event.transaction_id is None:
+        return None
+    return session.scalars(
+        select(Order)
+        .join(OrderTransaction, OrderTransaction.order_id == Order.id)
+        .where(
+            OrderTransaction.source == event.source,
+            OrderTransaction.transaction_id == event.transaction_id,
+        )
+    ).first()
+
+
+def events_of_order(session: Session, order: Order, *, limit: int = 200) -> Sequence[WebhookEvent]:
+    """The order's events, oldest first: those that name it, and those of its transactions.
+
+    An event that names another order is that order's, even where the transaction is this one's.
+    """
+    transactions = session.execute(
+        select(OrderTransaction.source, OrderTransaction.transaction_id)
+        .where(OrderTransaction.order_id == order.id)
+        .limit(100)
+    ).all()
+    ids = set(
+        session.scalars(
+            select(WebhookEvent.id)
+            .where(WebhookEvent.order_reference == order.reference)
+            .order_by(WebhookEvent.id)
+            .limit(limit)
+        )
+    )
+    if transactions:
+        of_transactions = and_(
+            WebhookEvent.transaction_id.in_({transaction_id for _, transaction_id in transactions}),
+            tuple_(WebhookEvent.source, WebhookEvent.transaction_id).in_(
+                [tuple(row) for row in transactions]
+            ),
+            or_(WebhookEvent.order_reference.is_(None), WebhookEvent.order_reference == order.reference),
+        )
+        ids.update(
+            session.scalars(
+                select(WebhookEvent.id).where(of_transactions).order_by(WebhookEvent.id).limit(limit)
+            )
+        )
+    return session.scalars(
+        select(WebhookEvent).where(WebhookEvent.id.in_(ids)).order_by(WebhookEvent.id).limit(limit)
+    ).all()
+
+
+def event_by_provider_id(
+    session: Session, provider_event_id: str, source: str | None = None
+) -> list[WebhookEvent]:
+    """The events with exactly this provider event id, of one source or of all."""
+    query = select(WebhookEvent).where(_has_provider_id(provider_event_id))
+    if source is not None:
+        query = query.where(WebhookEvent.source == source)
+    return list(session.scalars(query.order_by(WebhookEvent.id)))
