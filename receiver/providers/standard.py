@@ -1,0 +1,66 @@
+"""``standard``: Standard Webhooks, under its own header names or under Svix's, never mixed.
+
+The id is the signed ``webhook-id``. Payloads are the sender's own; this reads those of the shape
+``{"type", "timestamp", "data": {"payment_id", "order_id", "amount", "currency", …}}``. Entries of other
+versions than ``v1`` (``v1a``: public keys) are skipped. A ``data.status`` is never read.
+"""
+
+from __future__ import annotations
+
+from receiver.providers.payment_event import Kind
+from receiver.providers.provider import HeaderId, Provider
+from receiver.providers.reading import TRANSACTION, BodyMap
+from receiver.signature import MacScheme, SignatureList, Timestamp
+
+
+def standard_scheme(prefix: str = "webhook") -> MacScheme:
+    """The scheme with the headers ``{prefix}-id``, ``-timestamp`` and ``-signature``."""
+    return MacScheme(
+        header=f"{prefix}-signature",
+        parse=SignatureList(separator=" ", prefix="v1,"),
+        template=f"{{header:{prefix}-id}}.{{ts}}.{{body}}",
+        encoding="base64",
+        key="base64",
+        key_prefix="whsec_",
+        timestamp=Timestamp(header=f"{prefix}-timestamp"),
+    )
+
+
+STANDARD = Provider(
+    name="standard",
+    schemes=(standard_scheme("webhook"), standard_scheme("svix")),
+    identity=HeaderId(("webhook-id", "svix-id")),
+    body=BodyMap(
+        kinds={
+            "payment.pending": Kind.PENDING,
+            "payment.authorized": Kind.AUTHORIZED,
+            "payment.captured": Kind.CAPTURED,
+            "payment.succeeded": Kind.SUCCEEDED,
+            "payment.failed": Kind.FAILED,
+            "payment.voided": Kind.VOIDED,
+            "refund.completed": Kind.REFUNDED,
+            "refund.failed": Kind.REFUND_FAILED,
+            "dispute.opened": Kind.DISPUTE_OPENED,
+            "dispute.won": Kind.DISPUTE_WON,
+            "dispute.lost": Kind.DISPUTE_LOST,
+        },
+        effects={
+            Kind.AUTHORIZED: TRANSACTION,
+            Kind.SUCCEEDED: TRANSACTION,
+            Kind.VOIDED: TRANSACTION,
+            Kind.CAPTURED: ("data", "capture_id"),
+            Kind.REFUNDED: ("data", "refund_id"),
+            Kind.REFUND_FAILED: ("data", "refund_id"),
+            Kind.DISPUTE_OPENED: ("data", "dispute_id"),
+            Kind.DISPUTE_WON: ("data", "dispute_id"),
+            Kind.DISPUTE_LOST: ("data", "dispute_id"),
+        },
+        order_reference=("data", "order_id"),
+        transaction_id=("data", "payment_id"),
+        amount=("data", "amount"),
+        currency=("data", "currency"),
+        refund_total=("data", "refund_total"),
+        occurred_at=("timestamp",),
+    ),
+    never_carries=frozenset({"account", "live", "sequence"}),
+)

@@ -1,0 +1,31 @@
+"""Message authentication codes over a template: how most providers sign, as a description.
+
+Pure: bytes and texts in, a verdict out; no clock, settings or web framework. It leaves to the caller
+which secrets are active, and how a verdict is answered; the sender never learns more than "no".
+"""
+
+from receiver.signature.scheme import (
+    HeaderMap,
+    KeyValues,
+    MacScheme,
+    Plain,
+    SignatureList,
+    Timestamp,
+    key_bytes,
+)
+from receiver.signature.signing import sign
+from receiver.signature.verifying import Match, Unverified, verify
+
+__all__ = [
+    "HeaderMap",
+    "KeyValues",
+    "MacScheme",
+    "Match",
+    "Plain",
+    "SignatureList",
+    "Timestamp",
+    "Unverified",
+    "key_bytes",
+    "sign",
+    "verify",
+]
