@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from receiver.inbox.minutes import BOUNDS_MS
+from receiver.inbox.minutes import BOUNDS_MS, percentile_ms
 from receiver.inbox.models import InboxMinute
 
 PROCESSED = ("applied", "repeat", "stale", "ignored")
 DEAD = ("failed", "expired")
-ENDS = (*PROCESSED, *DEAD)
-"""Results that the worker writes; every other result is what the intake said of a request."""
+RECEIVED = ("new", "duplicate", "variant", "conflict")
+"""Results of the intake; `rejected` is counted apart, since nothing was stored."""
 
 WINDOW = timedelta(hours=1)
 
@@ -24,8 +24,7 @@ WINDOW = timedelta(hours=1)
 class SourceRate:
     """One source over the last hour. Times are from receipt to applied, in ms; None: nothing applied.
 
-    ``p95_ms`` is the upper bound of the bucket that holds the 95th percentile; infinite beyond the
-    last bound.
+    ``p95_ms`` is the upper bound of the bucket that holds the 95th percentile.
     """
 
     source: str
@@ -33,7 +32,7 @@ class SourceRate:
     processed: int = 0
     dead: int = 0
     average_ms: float | None = None
-    p95_ms: float | None = None
+    p95_ms: int | None = None
 
     @property
     def success(self) -> float | None:
@@ -45,7 +44,11 @@ class SourceRate:
 def read_rates(session: Session, *, sources: Iterable[str] = (), now: datetime) -> list[SourceRate]:
     """The last hour of every source that is configured or spoke, by name."""
     rows = session.scalars(
-        select(InboxMinute).where(InboxMinute.minute > now - WINDOW, InboxMinute.minute <= now)
+        select(InboxMinute).where(
+            InboxMinute.minute > now - WINDOW,
+            InboxMinute.minute <= now,
+            InboxMinute.result.in_((*RECEIVED, *PROCESSED, *DEAD)),
+        )
     ).all()
     names = sorted({*sources, *(row.source for row in rows)})
     return [_rate(name, [row for row in rows if row.source == name]) for name in names]
@@ -56,11 +59,11 @@ def _rate(source: str, rows: Sequence[InboxMinute]) -> SourceRate:
     count = sum(row.count for row in applied)
     return SourceRate(
         source=source,
-        received=sum(row.count for row in rows if row.result not in ENDS),
+        received=sum(row.count for row in rows if row.result in RECEIVED),
         processed=sum(row.count for row in rows if row.result in PROCESSED),
         dead=sum(row.count for row in rows if row.result in DEAD),
         average_ms=sum(row.total_ms for row in applied) / count if count else None,
-        p95_ms=percentile(add_buckets(row.buckets for row in applied), 0.95),
+        p95_ms=percentile_ms(add_buckets(row.buckets for row in applied), 0.95),
     )
 
 
@@ -71,16 +74,3 @@ def add_buckets(histograms: Iterable[Sequence[int] | None]) -> list[int]:
         for index, count in enumerate((histogram or ())[: len(total)]):
             total[index] += count
     return total
-
-
-def percentile(buckets: Sequence[int], share: float) -> float | None:
-    """The upper bound of the bucket that holds this share of the rows; None for an empty histogram."""
-    wanted = share * sum(buckets)
-    if not wanted:
-        return None
-    passed = 0
-    for bound, count in zip((*BOUNDS_MS, float("inf")), buckets, strict=True):
-        passed += count
-        if passed >= wanted:
-            return float(bound)
-    return float("inf")

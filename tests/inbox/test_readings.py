@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from receiver.inbox import readings
 from receiver.inbox.minutes import BOUNDS_MS
-from receiver.inbox.rates import percentile
 from receiver.inbox.readings import read_status, source_times
 from tests.factories import (
     NOW,
@@ -129,6 +128,7 @@ def test_rates_come_from_the_roll_up_of_the_last_hour(session: Session) -> None:
         minute=NOW.replace(second=0) - timedelta(minutes=5),
     )
     make_minute(session, result="failed", count=10)
+    make_minute(session, source="(unknown)", result="rejected", count=7)
     make_minute(session, result="applied", count=99, minute=NOW - timedelta(hours=2))
 
     (rate,) = _status(session).rates
@@ -142,14 +142,6 @@ def test_a_source_that_never_spoke_has_no_rate(session: Session) -> None:
     """None, not zero per cent."""
     (rate,) = _status(session).rates
     assert (rate.success, rate.average_ms, rate.p95_ms) == (None, None, None)
-
-
-def test_a_percentile_is_the_bound_of_its_bucket() -> None:
-    """An upper bound, never a made-up middle; none of nothing; infinite beyond the last bound."""
-    empty = [0] * len(BOUNDS_MS)
-    assert percentile([*empty, 0], 0.95) is None
-    assert percentile([20, *empty[1:], 0], 0.95) == BOUNDS_MS[0]
-    assert percentile([*empty, 1], 0.5) == float("inf")
 
 
 def test_workers_conflicts_rejections_and_pauses_are_read(session: Session) -> None:
