@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from receiver.money import MAX_AMOUNT, currency_code
 
@@ -26,7 +26,7 @@ _TIME = re.compile(
 )
 
 
-def is_text(value: object, longest: int = MAX_TEXT) -> bool:
+def is_text(value: object, longest: int = MAX_TEXT) -> TypeGuard[str]:
     """A string of 1 to ``longest`` code points, not blank, that PostgreSQL and UTF-8 can hold."""
     if not isinstance(value, str) or not 0 < len(value) <= longest or "\0" in value or value.isspace():
         return False
@@ -41,7 +41,7 @@ def is_text(value: object, longest: int = MAX_TEXT) -> bool:
 
 def text(value: object) -> str | None:
     """The text exactly as it stands, never trimmed."""
-    return value if isinstance(value, str) and is_text(value) else None
+    return value if is_text(value) else None
 
 
 def amount(value: object) -> int | None:

@@ -142,7 +142,7 @@ class Provider:
             raise UnusableId("missing_id", f"there is no {key}")
         if not facts.is_text(given, facts.MAX_ID):
             raise UnusableId("invalid_id", f"{key} is not a text of 1 to {facts.MAX_ID} characters")
-        return str(given)
+        return given
 
 
 @lru_cache(maxsize=1024)

@@ -97,6 +97,19 @@ class _Flaws:
         if path is None:
             return None
         node: Any = self.body
+        for key in path:
+            # Plain objects, the usual case; absent, flawed and repeating ones go the slow way.
+            if type(node) is not dict:
+                node = self._walk(path)
+                break
+            node = node.get(key)
+        if node is None:
+            return None
+        value = reader(node)
+        return self._note(f"unreadable_{fact}", path, node) if value is None else value
+
+    def _walk(self, path: Path) -> Any:
+        node: Any = self.body
         for depth, key in enumerate(path):
             if node is None:
                 return None
@@ -105,10 +118,7 @@ class _Flaws:
             if isinstance(node, RepeatingObject) and key in node.repeated:
                 return self._note("repeated_field", path[: depth + 1], None)
             node = node.get(key)
-        if node is None:
-            return None
-        value = reader(node)
-        return self._note(f"unreadable_{fact}", path, node) if value is None else value
+        return node
 
     def _note(self, error: str, path: Path, value: object) -> None:
         if self.error is None:
