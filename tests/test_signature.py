@@ -367,6 +367,14 @@ def test_rotation_signs_with_every_secret():
         sign(PLAIN, ["new", "old"], BODY, T)
 
 
+def test_a_description_that_cannot_work_is_refused_when_it_is_made():
+    """A mistake in a description shows at import, not at the first callback."""
+    with pytest.raises(ValueError):
+        MacScheme(header="X", template="{ts}.{body}")
+    with pytest.raises(ValueError):
+        MacScheme(header="X", timestamp=Timestamp(key="t"))
+
+
 @given(
     scheme=st.sampled_from(SCHEMES),
     values=st.lists(

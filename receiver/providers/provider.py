@@ -139,7 +139,9 @@ class Provider:
             raise UnusableId("repeated_id", f"{key} stands more than once")
         given = document.get(key)
         if given is None:
-            raise UnusableId("missing_id", f"there is no {key}")
+            event_type = document.get("type")
+            of = f" in an event of type {event_type!a}" if facts.is_text(event_type) else ""
+            raise UnusableId("missing_id", f"there is no {key}{of}")
         if not facts.is_text(given, facts.MAX_ID):
             raise UnusableId("invalid_id", f"{key} is not a text of 1 to {facts.MAX_ID} characters")
         return given

@@ -104,6 +104,8 @@ class MacScheme:
         object.__setattr__(self, "shape", re.compile(shape))
         if self.signs_timestamp and self.timestamp is None:
             raise ValueError("a template with {ts} needs a timestamp")
+        if self.timestamp is not None and self.timestamp.key and not isinstance(self.parse, KeyValues):
+            raise ValueError("a timestamp's key is one of KeyValues")
 
 
 def key_bytes(scheme: MacScheme, secret: str) -> bytes | None:

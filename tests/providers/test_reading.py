@@ -132,6 +132,13 @@ def test_an_id_that_is_no_text_of_1_to_128_characters_is_unusable(raw, code, by)
     assert caught.value.code == code
 
 
+@pytest.mark.field_case(26)
+def test_an_event_of_a_type_without_an_id_names_its_type():
+    """The operator sees which type a provider sends without an id."""
+    with pytest.raises(UnusableId, match=r"there is no id in an event of type 'balance.available'"):
+        read(b'{"type":"balance.available"}')
+
+
 @pytest.mark.field_case(30)
 @pytest.mark.parametrize("given", ["7", " evt_1 ", "é" * 128, "😀" * 128, "evt_AbC9", "<img src=x>", "a\nb"])
 def test_an_id_is_kept_exactly_as_it_came(given):
