@@ -87,17 +87,26 @@ def connect_arguments(application: str) -> dict[str, Any]:
     }
 
 
+def engine_options(*, pool_size: int = 5, application: str = "receiver") -> dict[str, Any]:
+    """Options of the engine of pages, acts and the worker (Flask-SQLAlchemy is handed them)."""
+    return {
+        "pool_size": pool_size,
+        "max_overflow": 5,
+        "pool_timeout": POOL_TIMEOUT_SECONDS,
+        "pool_pre_ping": True,
+        "connect_args": connect_arguments(application),
+    }
+
+
+def set_up(engine: Engine) -> Engine:
+    """Let every connection of the pages' engine ask for what the acts rely on."""
+    return _set_up(engine, statement_timeout_ms=30_000)
+
+
 def make_engine(url: str, *, pool_size: int = 5, application: str = "receiver") -> Engine:
     """The engine of pages, acts and the worker."""
-    engine = create_engine(
-        database_url(url),
-        pool_size=pool_size,
-        max_overflow=5,
-        pool_timeout=POOL_TIMEOUT_SECONDS,
-        pool_pre_ping=True,
-        connect_args=connect_arguments(application),
-    )
-    return _set_up(engine, statement_timeout_ms=30_000)
+    options = engine_options(pool_size=pool_size, application=application)
+    return set_up(create_engine(database_url(url), **options))
 
 
 def make_intake_engine(url: str, *, pool_size: int = 4) -> Engine:

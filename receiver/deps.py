@@ -28,10 +28,15 @@ class Deps:
 
     @classmethod
     def build(
-        cls, settings: Settings, *, clock: Clock | None = None, dice: Dice | None = None
+        cls,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        dice: Dice | None = None,
+        engine: Engine | None = None,
     ) -> Self:
         """Build from settings; engines connect at their first use, never here (a fork may follow)."""
-        engine = make_engine(settings.database_url)
+        engine = engine or make_engine(settings.database_url)
         return cls(
             settings=settings,
             engine=engine,

@@ -82,7 +82,7 @@ REFUSED: dict[str, Help] = {
         "It is applied if a capture has arrived since; else it waits again.",
     ),
     "order_unknown": Help(
-        "No order of this reference was registered, so the event waits for one (and ends when its time is over).",
+        "No order of this reference is registered, so the event waits for one, until its deadline.",
         "Register the order; the event is then applied at once.",
         "It waits again for the order, for three days.",
     ),
@@ -114,7 +114,7 @@ REFUSED: dict[str, Help] = {
     "no_money_meaning": Help("The event says nothing about money, so it changes no order."),
     "not_ours": Help(
         "The payment names no order of ours, and its transaction is not known here.",
-        "Nothing, unless you expected this payment: then the order's reference was not handed to the provider.",
+        "Nothing, unless you expected this payment: then the provider was not given the order's reference.",
         "The same again, unless the transaction has become known since.",
     ),
     "surplus_returned": Help(
@@ -167,7 +167,7 @@ def help_for(code: str | None) -> Help | None:
         return Help(
             f"The event's {fact} could not be read, so it can never move an order.",
             "Look at the payload: what did the provider send there?",
-            "The payload is read anew; the same again, unless this version reads what the last one could not.",
+            "The same again, unless this version reads what an earlier one could not.",
         )
     return None
 

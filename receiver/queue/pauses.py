@@ -45,7 +45,9 @@ held AS (
   UPDATE {table} AS e
   SET give_up_at = e.give_up_at + (t.now - greatest(ended.paused_at, e.created_at)),
       next_attempt_at = CASE WHEN e.next_attempt_at > t.now THEN e.next_attempt_at
-        ELSE t.now + CAST(:spread AS interval) * (abs(hashtext(e.id::text)::bigint) % 1000) / 1000.0 END,
+        ELSE least(
+          e.give_up_at + (t.now - greatest(ended.paused_at, e.created_at)),
+          t.now + CAST(:spread AS interval) * (abs(hashtext(e.id::text)::bigint) % 1000) / 1000.0) END,
       row_version = e.row_version + 1, updated_at = t.now
   FROM ended, t
   WHERE e.state = 'pending' AND e.{key} = :key

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from receiver.queue.settle import LateEnd
 from receiver.queue.table import QueueTable
 
 MAX_LOST = 3
@@ -77,14 +78,6 @@ class Ended(NamedTuple):
 
     row_id: UUID
     state: str
-
-
-class LateEnd(NamedTuple):
-    """How a row parked for some reason ends at its deadline, where that is not `expired`."""
-
-    state: str
-    outcome: str
-    reason: str
 
 
 def reclaim(session: Session, table: QueueTable, *, batch: int = 500, now: datetime | None = None) -> list[Ended]:

@@ -29,6 +29,7 @@ ERROR_LENGTH = 2000
 class Settlement:
     """One row's end of a claim. ``wait`` None keeps ``next_attempt_at``; ``counted`` False takes the
     attempt back; ``attempt`` is the outcome for the attempts table, None writes no attempt row.
+    ``late_state`` and ``late_outcome`` (with ``reason``) are the end of a row past its deadline.
     """
 
     row_id: UUID
@@ -45,8 +46,16 @@ class Settlement:
     late_outcome: str | None = None
 
 
+class LateEnd(NamedTuple):
+    """How a row that waits ends at its deadline, where that is not `expired`."""
+
+    state: str
+    outcome: str
+    reason: str
+
+
 class Settled(NamedTuple):
-    """What became of a row: its state after the statement, and when it was created and ended."""
+    """What became of a row: its state and reason after the statement."""
 
     row_id: UUID
     state: str
@@ -71,6 +80,7 @@ def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -
     return Settlement(
         row_id,
         PENDING,
+        reason=code,
         wait=backoff.wait_after(attempts, jitter),
         error_code=code,
         error=error[:ERROR_LENGTH],
@@ -80,22 +90,23 @@ def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -
     )
 
 
-def park(
-    row_id: UUID, reason: str, detail: str, *, again: bool, late_state: str = EXPIRED, late_outcome: str | None = None
-) -> Settlement:
+def park(row_id: UUID, reason: str, detail: str, *, again: bool, late: LateEnd | None = None) -> Settlement:
     """In flight → pending, waiting for something. ``again``: it waited for the same before, so that
-    this look counts no attempt and writes no attempt row.
+    this look counts no attempt and writes no attempt row. ``late``: its end at the deadline, where
+    that is not `expired`.
     """
+    end = late or LateEnd(EXPIRED, reason, reason)
     return Settlement(
         row_id,
         PENDING,
+        reason=end.reason,
         parked_reason=reason,
         error_code=reason,
         error=detail[:ERROR_LENGTH],
         counted=not again,
         attempt=None if again else "parked",
-        late_state=late_state,
-        late_outcome=late_outcome or reason,
+        late_state=end.state,
+        late_outcome=end.outcome,
     )
 
 
@@ -133,7 +144,7 @@ s AS (
   UPDATE {table} AS e
   SET state = CASE WHEN {late} THEN s.late_state ELSE s.state END,
       outcome = CASE WHEN {late} THEN s.late_outcome ELSE s.outcome END,
-      reason = CASE WHEN {late} THEN s.code ELSE s.reason END,
+      reason = CASE WHEN s.state = 'pending' AND NOT {late} THEN NULL ELSE s.reason END,
       finished_at = CASE WHEN s.state <> 'pending' OR {late} THEN t.now END,
       next_attempt_at = CASE
         WHEN s.state <> 'pending' OR {late} THEN e.next_attempt_at

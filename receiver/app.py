@@ -1,0 +1,52 @@
+"""The web application: builds Deps once, makes the one `db`, registers the doors.
+
+`gunicorn 'receiver.app:create_app()'` calls it in each worker, after the fork, so that no connection
+is ever shared between processes.
+"""
+
+from __future__ import annotations
+
+import os
+
+from flask import Flask
+from flask_sqlalchemy import SQLAlchemy
+
+from receiver.db import Base, database_url, engine_options, set_up
+from receiver.deps import Deps
+from receiver.inbox.intake import Intake
+from receiver.logs import configure
+from receiver.settings import Settings, SettingsError
+from receiver.web import pages, webhooks
+from receiver.web.intake_counts import IntakeCounts
+
+db = SQLAlchemy(model_class=Base)
+"""Flask-SQLAlchemy on our own declarative base: the pages' engine and, in a shell, `db.session`."""
+
+
+def create_app(deps: Deps | None = None) -> Flask:
+    """The application of one process. Without ``deps`` they are built from the environment.
+
+    Raises SettingsError with every fault of the environment.
+    """
+    app = Flask("receiver.web", static_folder=None)
+    settings = deps.settings if deps is not None else _settings()
+    app.config["SQLALCHEMY_DATABASE_URI"] = database_url(settings.database_url)
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(application="receiver-web")
+    db.init_app(app)
+    if deps is None:
+        with app.app_context():
+            deps = Deps.build(settings, engine=set_up(db.engine))
+    app.extensions["receiver"] = deps
+    app.extensions["intake"] = Intake(deps)
+    app.extensions["intake_counts"] = IntakeCounts(deps)
+    app.register_blueprint(webhooks.blueprint)
+    pages.register(app, deps)
+    return app
+
+
+def _settings() -> Settings:
+    settings = Settings.from_env(os.environ)
+    if not settings.secret_key:
+        raise SettingsError(["SECRET_KEY is not set: give a long random text, the same on every machine"])
+    configure(settings.log_level)
+    return settings

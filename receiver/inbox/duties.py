@@ -1,0 +1,61 @@
+"""The inbox's periodic duties: reclaim, expire, end pauses. Each opens its own transaction."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from receiver.deps import Deps
+from receiver.inbox.minutes import Key, MinuteCount, add_minutes, minute_of
+from receiver.inbox.models import WebhookEvent
+from receiver.inbox.table import INBOX, LATE_ENDS
+from receiver.logs import logger
+from receiver.queue.pauses import resume_due
+from receiver.queue.reclaim import Ended, expire, reclaim
+
+RESUME_SPREAD = timedelta(seconds=60)
+"""Over how long held rows come back after a pause that ended by itself."""
+
+log = logger("worker")
+
+
+def reclaim_events(deps: Deps) -> int:
+    """Take back the events of vanished workers; returns their number."""
+    with deps.sessions.begin() as session:
+        ended = reclaim(session, INBOX, now=deps.clock.now())
+        _count_dead(session, deps, ended)
+    for row in ended:
+        log.warning("event.reclaimed", event=str(row.row_id), state=row.state)
+    return len(ended)
+
+
+def expire_events(deps: Deps) -> int:
+    """End the events that are past their deadline; returns their number."""
+    with deps.sessions.begin() as session:
+        ended = expire(session, INBOX, LATE_ENDS, now=deps.clock.now())
+        _count_dead(session, deps, ended)
+    for row in ended:
+        log.warning("event.expired", event=str(row.row_id), state=row.state)
+    return len(ended)
+
+
+def end_pauses(deps: Deps) -> int:
+    """Resume the sources whose pause had an end that is over; returns their number."""
+    with deps.sessions.begin() as session:
+        keys = resume_due(session, INBOX, spread=RESUME_SPREAD, now=deps.clock.now())
+    for key in keys:
+        log.warning("source.resumed", source=key)
+    return len(keys)
+
+
+def _count_dead(session: Session, deps: Deps, ended: list[Ended]) -> None:
+    now = deps.clock.now() or datetime.now(UTC)
+    counted: dict[Key, MinuteCount] = {}
+    for row in ended:
+        event = session.get(WebhookEvent, row.row_id) if row.state != "pending" else None
+        if event is not None:
+            duration = int((now - event.received_at).total_seconds() * 1000)
+            key = (event.source, minute_of(now), row.state if row.state != "processed" else "ignored")
+            counted.setdefault(key, MinuteCount()).add(max(0, duration))
+    add_minutes(session, counted)

@@ -1,0 +1,251 @@
+"""Process: claim a batch, work it, and when it fails find out which row is to blame.
+
+T1 claims and commits. T2 works the whole batch in one transaction. A deadlock repeats T2; a lock
+timeout or any other fault makes the batch fall apart into single rows, so that a locked order delays
+its own events only and poison hurts itself alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg import errors
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from receiver.deps import Deps
+from receiver.inbox.claimed import COLUMNS, Claimed, claimed_from
+from receiver.inbox.table import INBOX
+from receiver.inbox.work_batch import ClaimLost, Worked, work_batch
+from receiver.logs import logger, scrub
+from receiver.orders.record import FactsChanged
+from receiver.queue.claim import claim, claim_lost
+from receiver.queue.renew import renew
+from receiver.queue.settle import Settlement, defer, hand_back, release, settle
+
+LOCK_TIMEOUT = "2s"
+"""How long T2 waits for a locked order before the batch falls apart."""
+
+SAME_AGAIN = 5
+"""Times that T2 is repeated after a deadlock or changed facts before it counts as a failure."""
+
+_REPEATED = (errors.DeadlockDetected, errors.SerializationFailure)
+_LOCKED = (errors.LockNotAvailable,)
+
+log = logger("worker")
+
+
+@dataclass(slots=True)
+class _Claim:
+    id: UUID
+    rows: list[Claimed]
+
+
+class Processor:
+    """The inbox's worker in one process: ticks until nothing is due, stops between transactions."""
+
+    def __init__(self, deps: Deps, worker: str) -> None:
+        self._deps = deps
+        self._worker = worker
+        self._stopping = False
+        self._owed: list[_Claim] = []
+        self._running = threading.Lock()
+
+    def stop(self) -> None:
+        """Ask for the end: what was claimed and not started is handed back."""
+        self._stopping = True
+
+    def tick(self, limit_seconds: float = 30.0) -> int:
+        """Process batch after batch until nothing is due or the time is over; returns the rows worked."""
+        ends = time.monotonic() + limit_seconds
+        total = 0
+        with self._running:
+            while not self._stopping and time.monotonic() < ends:
+                worked = self.batch() + self.lost_row()
+                total += worked
+                if not worked:
+                    break
+        return total
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Wait until no tick runs (after `stop`); False when one still does."""
+        idle = self._running.acquire(timeout=seconds)
+        if idle:
+            self._running.release()
+        return idle
+
+    def batch(self) -> int:
+        """Claim one batch and work it; returns the number of rows claimed."""
+        self._hand_back_owed()
+        settings = self._deps.settings
+        return self._work_claim(
+            lambda session, claim_id: claim(
+                session,
+                INBOX,
+                COLUMNS,
+                claim_id=claim_id,
+                worker=self._worker,
+                batch=settings.batch_size,
+                lease=settings.lease,
+                now=self._deps.clock.now(),
+            )
+        )
+
+    def lost_row(self) -> int:
+        """Claim one row that a worker was lost with, and work it alone."""
+        return self._work_claim(
+            lambda session, claim_id: claim_lost(
+                session,
+                INBOX,
+                COLUMNS,
+                claim_id=claim_id,
+                worker=self._worker,
+                lease=self._deps.settings.lease,
+                now=self._deps.clock.now(),
+            )
+        )
+
+    def _work_claim(self, take: Callable[[Session, UUID], Sequence[object]]) -> int:
+        claim_id = self._deps.dice.new_id()
+        with self._deps.sessions.begin() as session:
+            rows = [claimed_from(row) for row in take(session, claim_id)]
+        if not rows:
+            return 0
+        taken = _Claim(claim_id, rows)
+        self._owed.append(taken)
+        if not self._stopping:
+            self._work(taken)
+        self._hand_back_owed()
+        return len(rows)
+
+    def _work(self, taken: _Claim) -> None:
+        """Work a claim's rows; those that are settled leave ``taken.rows``."""
+        try:
+            self._settled(taken, self._transaction(taken, taken.rows))
+        except Exception as error:
+            if len(taken.rows) > 1:
+                log.warning("batch.falls_apart", rows=len(taken.rows), error=_code(error))
+            for row in list(taken.rows):
+                if self._stopping:
+                    return
+                self._work_alone(taken, row)
+
+    def _work_alone(self, taken: _Claim, row: Claimed) -> None:
+        try:
+            if not self._renewed(taken, row):
+                taken.rows.remove(row)
+                return
+            self._settled(taken, self._transaction(taken, [row]))
+        except ClaimLost:
+            log.warning("event.claim_lost", event=str(row.id))
+            taken.rows.remove(row)
+        except Exception as error:
+            self._failed(taken, row, error)
+
+    def _transaction(self, taken: _Claim, rows: list[Claimed]) -> Worked:
+        """T2, repeated with the same attempt where only a race was lost."""
+        for again in range(SAME_AGAIN):
+            try:
+                with self._deps.sessions.begin() as session:
+                    self._limit(session)
+                    return work_batch(
+                        session,
+                        self._deps.settings,
+                        taken.id,
+                        rows,
+                        worker=self._worker,
+                        now=self._deps.clock.now(),
+                    )
+            except FactsChanged:
+                if again == SAME_AGAIN - 1:
+                    raise
+            except DBAPIError as error:
+                if not isinstance(error.orig, _REPEATED) or again == SAME_AGAIN - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _limit(self, session: Session) -> None:
+        limit = int(self._deps.settings.batch_limit.total_seconds() * 1000)
+        session.execute(
+            text(
+                "SELECT set_config('statement_timeout', :statement, true),"
+                f" set_config('lock_timeout', '{LOCK_TIMEOUT}', true)"
+            ),
+            {"statement": f"{limit}ms"},
+        )
+
+    def _renewed(self, taken: _Claim, row: Claimed) -> bool:
+        with self._deps.sessions.begin() as session:
+            mine = renew(
+                session,
+                INBOX,
+                taken.id,
+                [row.id],
+                lease=self._deps.settings.lease,
+                now=self._deps.clock.now(),
+            )
+        return row.id in mine
+
+    def _failed(self, taken: _Claim, row: Claimed, error: Exception) -> None:
+        """One row's own failure: back to pending, by its kind soon and uncounted or by backoff."""
+        code = _code(error)
+        if isinstance(error, DBAPIError) and isinstance(error.orig, _LOCKED):
+            log.warning("event.deferred", event=str(row.id), code="order_locked")
+            settlement = defer(row.id, "order_locked", "the order was locked by somebody else")
+        else:
+            log.exception("event.attempt_failed", event=str(row.id), code=code, attempt=row.attempts)
+            settlement = release(
+                row.id, row.attempts, self._deps.dice.jitter(), code, scrub(f"{type(error).__name__}: {error}")
+            )
+        self._write(taken, [settlement], row.claimed_at)
+        taken.rows.remove(row)
+
+    def _write(self, taken: _Claim, settlements: list[Settlement], started_at: datetime | None = None) -> None:
+        with self._deps.sessions.begin() as session:
+            settle(
+                session,
+                INBOX,
+                taken.id,
+                settlements,
+                worker=self._worker,
+                started_at=started_at,
+                now=self._deps.clock.now(),
+            )
+
+    def _hand_back_owed(self) -> None:
+        """Give back what is still claimed: a shutdown, or a database that went away in between."""
+        for taken in list(self._owed):
+            if taken.rows:
+                self._write(taken, [hand_back(row.id) for row in taken.rows])
+                log.warning("batch.handed_back", rows=len(taken.rows))
+            self._owed.remove(taken)
+
+    def _settled(self, taken: _Claim, worked: Worked) -> None:
+        by_id = {row.id: row for row in taken.rows}
+        for row_id, state, reason in worked.settled:
+            row = by_id.pop(row_id)
+            level = log.warning if state in ("failed", "expired") else log.info
+            level(
+                "event.worked",
+                event=str(row_id),
+                source=row.event.source,
+                provider_event_id=row.provider_event_id,
+                kind=str(row.event.kind),
+                state=state,
+                outcome=worked.outcomes[row_id],
+                reason=reason,
+                attempt=row.attempts,
+            )
+        taken.rows = list(by_id.values())
+
+
+def _code(error: Exception) -> str:
+    """A reason code for a fault of ours: the database's own error name, or the exception's class."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return f"error:{type(cause).__name__}"

@@ -1,0 +1,153 @@
+"""Replay one event by hand, and say beforehand what that would do."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from receiver.accounts.actions import record
+from receiver.inbox.claimed import terms_of
+from receiver.inbox.models import WebhookEvent
+from receiver.inbox.table import INBOX
+from receiver.orders.decide import decide
+from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
+from receiver.orders.ledger import apply
+from receiver.orders.load import load
+from receiver.providers.payment_event import Kind, PaymentEvent
+from receiver.queue.backoff import GIVE_UP
+from receiver.queue.replay import replay
+from receiver.queue.table import DEAD_LETTERS
+from receiver.settings import Settings
+
+
+class UnknownEvent(Exception):  # noqa: N818 (an expected refusal)
+    """No event of that id."""
+
+    def __init__(self, event_id: UUID) -> None:
+        super().__init__(f"no event {event_id}")
+        self.code = "event_unknown"
+        self.detail = str(self)
+
+
+class RowChanged(Exception):  # noqa: N818 (an expected refusal)
+    """The row is no longer what the operator saw; nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__("the event changed since you looked at it: look again before you replay it")
+        self.code = "row_changed"
+        self.detail = str(self)
+
+
+class NotReplayable(Exception):  # noqa: N818 (an expected refusal)
+    """``code``: not_ended (it goes round by itself), processed_needs_admin."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+def replay_event(
+    session: Session,
+    event_id: UUID,
+    *,
+    row_version: int,
+    actor: str,
+    reason: str,
+    admin: bool = False,
+    give_up: timedelta = GIVE_UP,
+    now: datetime | None = None,
+) -> WebhookEvent:
+    """Send one ended event round again, with the audit row; its attempts and deadline start anew.
+
+    Compares ``row_version`` with what the operator saw. Raises UnknownEvent, RowChanged, NotReplayable.
+    """
+    event = session.get(WebhookEvent, event_id, populate_existing=True)
+    if event is None:
+        raise UnknownEvent(event_id)
+    if event.row_version != row_version:
+        raise RowChanged
+    if event.state not in INBOX.ends:
+        raise NotReplayable("not_ended", f"the event is {event.state}: it goes round by itself")
+    if event.state == INBOX.success and not admin:
+        raise NotReplayable("processed_needs_admin", "only an admin replays a processed event")
+    before = {"state": event.state, "outcome": event.outcome, "reason": event.reason}
+    states = INBOX.ends if admin else DEAD_LETTERS
+    if not replay(
+        session, INBOX, event_id, row_version=row_version, from_states=states, give_up=give_up, now=now
+    ):
+        raise RowChanged
+    record(
+        session,
+        actor=actor,
+        action="event.replay",
+        target=f"event:{event_id}",
+        criteria={"before": before},
+        reason=reason,
+        now=now,
+    )
+    session.refresh(event)
+    return event
+
+
+def facts_of(event: WebhookEvent) -> PaymentEvent:
+    """The meaning of a stored event."""
+    return PaymentEvent(
+        source=event.source,
+        kind=Kind(event.kind),
+        account=event.account,
+        live=event.live,
+        order_reference=event.order_reference,
+        transaction_id=event.transaction_id,
+        effect_id=event.effect_id,
+        amount_minor=event.amount_minor,
+        currency=event.currency,
+        refund_total_minor=event.refund_total_minor,
+        sequence=event.sequence,
+        occurred_at=event.occurred_at,
+        facts_error=event.facts_error,
+    )
+
+
+def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
+    """One sentence: what working this event now would do. Writes nothing; locks the order briefly,
+    so roll the transaction back afterwards. Raises UnknownEvent.
+    """
+    event = session.scalars(select(WebhookEvent).where(WebhookEvent.id == event_id)).one_or_none()
+    if event is None:
+        raise UnknownEvent(event_id)
+    facts = facts_of(event)
+    book = load(session, [facts])
+    order = book.order_of(facts)
+    decision = decide(
+        order,
+        facts,
+        terms_of(settings, event.source),
+        foreign=book.is_foreign(order, facts),
+        effect_elsewhere=book.effect_elsewhere(order, facts),
+    )
+    if order is not None and isinstance(decision, Apply):
+        applied = apply(order, decision)
+        if applied.from_state != applied.to_state:
+            return f"It would be applied: order {order.reference} {applied.from_state} → {applied.to_state}."
+        return f"It would be applied: order {order.reference} stays {applied.to_state}."
+    return _sentence(decision)
+
+
+def _sentence(decision: Decision) -> str:
+    match decision:
+        case Repeat():
+            return "It would be a repeat: its effect is recorded already, nothing would change."
+        case Stale(detail):
+            return f"It would be stale: {detail}."
+        case Ignore(reason):
+            return f"It would be ignored ({reason})."
+        case Park(reason, detail):
+            return f"It would wait ({reason}): {detail}."
+        case Refuse(reason, detail):
+            return f"It would be refused again ({reason}): {detail}."
+        case Apply():
+            return "It would be applied."

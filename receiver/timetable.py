@@ -1,0 +1,154 @@
+"""The worker's timetable: which duty runs how often, and the watch over a jumping clock.
+
+APScheduler keeps the jobs in memory; the database keeps the truth, so that any number of workers may
+run this at once. Each job runs once at a time; a missed run is made up for by one, however late.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from types import FrameType
+from typing import Any
+
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobExecutionEvent
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.base import BaseScheduler
+from apscheduler.schedulers.blocking import BlockingScheduler
+
+from receiver.deps import Deps
+from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
+from receiver.inbox.process import Processor
+from receiver.logs import logger
+from receiver.queue.workers import beat, leave
+
+RECLAIM_SECONDS = 5
+EXPIRE_SECONDS = 30
+PAUSES_SECONDS = 5
+BEAT_SECONDS = 5
+WATCH_SECONDS = 1
+
+CLOCK_JUMP = timedelta(seconds=5)
+"""Difference between the steps of wall and monotonic time that counts as a jump of the clock."""
+
+log = logger("worker")
+
+
+class Timetable:
+    """The duties of one worker process over a scheduler that is handed in."""
+
+    def __init__(self, deps: Deps, scheduler: BaseScheduler) -> None:
+        self._deps = deps
+        self._scheduler = scheduler
+        self.worker_id = deps.dice.new_id()
+        self.name = deps.settings.worker_name or f"{socket.gethostname()}-{os.getpid()}"
+        self.processor = Processor(deps, self.name)
+        self._ticks = 0
+        self._skipped = 0
+        self._wall = time.time()
+        self._monotonic = time.monotonic()
+        self._add_jobs()
+
+    def _add_jobs(self) -> None:
+        poll = self._deps.settings.poll.total_seconds()
+        for name, duty, seconds in (
+            ("process", self.process, poll),
+            ("reclaim", lambda: reclaim_events(self._deps), RECLAIM_SECONDS),
+            ("expire", lambda: expire_events(self._deps), EXPIRE_SECONDS),
+            ("pauses", lambda: end_pauses(self._deps), PAUSES_SECONDS),
+            ("heartbeat", self.heartbeat, BEAT_SECONDS),
+        ):
+            self._scheduler.add_job(
+                duty,
+                "interval",
+                id=name,
+                seconds=seconds,
+                next_run_time=datetime.now(UTC),
+                max_instances=1,
+                coalesce=True,
+                misfire_grace_time=None,
+            )
+        self._scheduler.add_listener(self._job_failed, EVENT_JOB_ERROR)
+        self._scheduler.add_listener(self._job_skipped, EVENT_JOB_MAX_INSTANCES)
+
+    def process(self) -> None:
+        """Drain what is due."""
+        self.processor.tick()
+        self._ticks += 1
+
+    def heartbeat(self) -> None:
+        """Say that this worker lives."""
+        with self._deps.sessions.begin() as session:
+            beat(
+                session,
+                self.worker_id,
+                name=self.name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                ticks=self._ticks,
+                skipped_ticks=self._skipped,
+                now=self._deps.clock.now(),
+            )
+
+    def watch_clock(self) -> None:
+        """After a jump of the clock make every job due: the scheduler would sleep through one set back."""
+        wall, monotonic = time.time(), time.monotonic()
+        jumped = (wall - self._wall) - (monotonic - self._monotonic)
+        self._wall, self._monotonic = wall, monotonic
+        if abs(jumped) > CLOCK_JUMP.total_seconds():
+            log.warning("clock.jumped", seconds=round(jumped, 1))
+            now = datetime.now(UTC)
+            for job in self._scheduler.get_jobs():
+                job.modify(next_run_time=now)
+
+    def close(self) -> None:
+        """Take this worker off the list."""
+        try:
+            with self._deps.sessions.begin() as session:
+                leave(session, self.worker_id)
+        except Exception as error:
+            log.warning("worker.not_taken_off", error=type(error).__name__)
+
+    def _job_failed(self, event: JobExecutionEvent) -> None:
+        log.error("duty.failed", duty=event.job_id, error=type(event.exception).__name__)
+
+    def _job_skipped(self, event: Any) -> None:
+        # Ticks are skipped while a long one runs; that is the plan, and counted so that it can be seen.
+        if event.job_id == "process":
+            self._skipped += 1
+
+
+def run(deps: Deps) -> None:
+    """Run a worker in this process until SIGTERM or SIGINT; then hand back what was not started."""
+    scheduler = BlockingScheduler(
+        timezone=UTC, executors={"default": ThreadPoolExecutor(6, pool_kwargs={"thread_name_prefix": "duty"})}
+    )
+    timetable = Timetable(deps, scheduler)
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        timetable.processor.stop()
+        scheduler.shutdown(wait=False)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    log.info("worker.started", worker=timetable.name)
+    watched = threading.Event()
+    threading.Thread(target=_watch, args=(timetable, watched), name="clock-watch", daemon=True).start()
+    try:
+        scheduler.start()
+    finally:
+        watched.set()
+        timetable.processor.wait_idle(deps.settings.lease.total_seconds())
+        timetable.close()
+        deps.dispose()
+        log.info("worker.stopped", worker=timetable.name)
+
+
+def _watch(timetable: Timetable, done: threading.Event) -> None:
+    # A thread of its own, on monotonic time: a job of the scheduler would sleep with it.
+    while not done.wait(WATCH_SECONDS):
+        timetable.watch_clock()

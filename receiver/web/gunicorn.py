@@ -1,0 +1,28 @@
+"""gunicorn's settings: `gunicorn -c python:receiver.web.gunicorn 'receiver.app:create_app()'`.
+
+gevent workers: thousands of waiting requests cost little, and the requests of a process share one
+statement. The master imports nothing of the application, so that each worker opens its own
+connections after the fork.
+"""
+
+from __future__ import annotations
+
+import os
+
+bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
+workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
+worker_class = "gevent"
+worker_connections = 1000
+preload_app = False
+keepalive = 15
+timeout = 60
+graceful_timeout = 20
+limit_request_line = 4094
+limit_request_fields = 100
+limit_request_field_size = 16384
+forwarded_allow_ips = "127.0.0.1,::1"
+accesslog = None
+errorlog = "-"
+loglevel = "warning"
+control_socket_disable = True
+proc_name = "receiver"

@@ -1,0 +1,25 @@
+"""The worker: APScheduler over the timetable. `python worker.py`, any number of them."""
+
+import os
+import sys
+
+from receiver.deps import Deps
+from receiver.logs import configure
+from receiver.settings import Settings, SettingsError
+from receiver.timetable import run
+
+
+def main() -> int:
+    """Read the settings, then run until SIGTERM."""
+    try:
+        settings = Settings.from_env(os.environ)
+    except SettingsError as error:
+        print("\n".join(error.faults), file=sys.stderr)
+        return 2
+    configure(settings.log_level)
+    run(Deps.build(settings))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
