@@ -58,7 +58,15 @@ class TransactionFacts:
         """The same transaction with other marks; itself where they are the same."""
         if paying == self.paying and refused == self.refused:
             return self
-        return replace(self, paying=paying, refused=refused)
+        return TransactionFacts(
+            self.source,
+            self.transaction_id,
+            self.status,
+            self.status_sequence,
+            self.refund_total_minor,
+            paying,
+            refused,
+        )
 
 
 @dataclass(frozen=True, slots=True)

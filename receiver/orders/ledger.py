@@ -157,24 +157,40 @@ def _elect(
     would be forgotten as soon as the second was given back.
     """
     paying = paying_key(order)
+    if len(order.transactions) == 1:
+        # The plain case, kept short: nothing to choose between, and no one else to mark.
+        if paying is None and has_line(order.lines_of.get(touched, _NO_LINES), "capture"):
+            _set(order, touched, changed, paying=True)
+        return False
     if paying is not None and _held(order, paying):
-        if touched != paying and _held(order, touched):
-            _set(order, touched, changed, refused=True)
+        if touched != paying:
+            _mark_surplus(order, touched, changed)
         return False
-    if not order.lines_of:
-        return False
-    lifted = _lift(order, changed) if paying is not None else False
+    lifted = paying is not None and _lift(order, changed)
     elected = _successor(order)
     if elected is None:
         return lifted
-    if elected != paying and paying is not None:
+    if paying is not None and elected != paying:
         _set(order, paying, changed, paying=False)
     _set(order, elected, changed, paying=True)
-    if len(order.transactions) > 1 and _held(order, elected):
+    if _held(order, elected):
         for key in order.lines_of:
-            if key != elected and _held(order, key):
-                _set(order, key, changed, refused=True)
+            if key != elected:
+                _mark_surplus(order, key, changed)
     return lifted
+
+
+def _mark_surplus(
+    order: OrderFacts, key: TransactionKey, changed: dict[TransactionKey, TransactionFacts]
+) -> None:
+    """Mark a transaction beside the paying one if its lines hold money, or clear it once they hold none.
+
+    Cleared only where its lines captured the whole amount: else a refused capture may be out there.
+    """
+    if _held(order, key):
+        _set(order, key, changed, refused=True)
+    elif captured_of(order, key) == order.amount_minor:
+        _set(order, key, changed, refused=False)
 
 
 def _successor(order: OrderFacts) -> TransactionKey | None:

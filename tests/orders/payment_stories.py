@@ -81,6 +81,14 @@ def _second_transaction_pays(provider: Provider) -> None:
     second.succeed()
 
 
+def _order_named_once(provider: Provider) -> None:
+    payment = provider.payment(bare=frozenset(Kind) - {Kind.AUTHORIZED})
+    payment.pending()
+    payment.authorize()
+    payment.succeed()
+    payment.refund(300)
+
+
 def _never_paid(provider: Provider) -> None:
     first, second = provider.payment(), provider.payment(sequenced=False)
     first.pending()
@@ -228,6 +236,7 @@ STORIES: dict[str, tuple[Callable[[Provider], None], Money, bool]] = {
     "plain card payment": (_plain, EUR, False),
     "failed, then paid": (_failed_then_paid, EUR, False),
     "first transaction failed, second paid": (_second_transaction_pays, EUR, False),
+    "the order is named by the authorization alone": (_order_named_once, EUR, False),
     "two transactions failed": (_never_paid, EUR, False),
     "failed, then under way again": (_failed_then_under_way, EUR, False),
     "two transactions both paid": (_both_paid, EUR, False),
