@@ -65,5 +65,6 @@ def configure(level: str = "INFO") -> None:
 
 
 def logger(name: str) -> Any:
-    """A bound logger; ``name`` stands in each line as ``logger``."""
-    return structlog.get_logger().bind(logger=name)
+    """A bound logger; ``name`` stands in each line as ``room``."""
+    # Lazy: modules make their loggers at import, before `configure` ran.
+    return structlog.get_logger(room=name)

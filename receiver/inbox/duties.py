@@ -26,7 +26,7 @@ def reclaim_events(deps: Deps) -> int:
         ended = reclaim(session, INBOX, now=deps.clock.now())
         _count_dead(session, deps, ended)
     for row in ended:
-        log.warning("event.reclaimed", event=str(row.row_id), state=row.state)
+        log.warning("event.reclaimed", event_id=str(row.row_id), state=row.state)
     return len(ended)
 
 
@@ -36,7 +36,7 @@ def expire_events(deps: Deps) -> int:
         ended = expire(session, INBOX, LATE_ENDS, now=deps.clock.now())
         _count_dead(session, deps, ended)
     for row in ended:
-        log.warning("event.expired", event=str(row.row_id), state=row.state)
+        log.warning("event.expired", event_id=str(row.row_id), state=row.state)
     return len(ended)
 
 

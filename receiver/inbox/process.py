@@ -117,7 +117,7 @@ class Processor:
             rows = [claimed_from(row) for row in take(session, claim_id)]
         if not rows:
             return 0
-        taken = _Claim(claim_id, rows)
+        taken = _Claim(claim_id, list(rows))
         self._owed.append(taken)
         if not self._stopping:
             self._work(taken)
@@ -143,7 +143,7 @@ class Processor:
                 return
             self._settled(taken, self._transaction(taken, [row]))
         except ClaimLost:
-            log.warning("event.claim_lost", event=str(row.id))
+            log.warning("event.claim_lost", event_id=str(row.id))
             taken.rows.remove(row)
         except Exception as error:
             self._failed(taken, row, error)
@@ -196,10 +196,10 @@ class Processor:
         """One row's own failure: back to pending, by its kind soon and uncounted or by backoff."""
         code = _code(error)
         if isinstance(error, DBAPIError) and isinstance(error.orig, _LOCKED):
-            log.warning("event.deferred", event=str(row.id), code="order_locked")
+            log.warning("event.deferred", event_id=str(row.id), code="order_locked")
             settlement = defer(row.id, "order_locked", "the order was locked by somebody else")
         else:
-            log.exception("event.attempt_failed", event=str(row.id), code=code, attempt=row.attempts)
+            log.exception("event.attempt_failed", event_id=str(row.id), code=code, attempt=row.attempts)
             settlement = release(
                 row.id, row.attempts, self._deps.dice.jitter(), code, scrub(f"{type(error).__name__}: {error}")
             )
@@ -233,7 +233,7 @@ class Processor:
             level = log.warning if state in ("failed", "expired") else log.info
             level(
                 "event.worked",
-                event=str(row_id),
+                event_id=str(row_id),
                 source=row.event.source,
                 provider_event_id=row.provider_event_id,
                 kind=str(row.event.kind),
