@@ -6,6 +6,9 @@ is about starting and stopping; nothing below the shell knows that the database 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import json
 import os
 import signal
 import time
@@ -17,6 +20,9 @@ from receiver.logs import logger
 
 FIRST_START_TRIES = 3
 """The package gives a start ten seconds; on a busy machine the first one may need another go."""
+
+ZOMBIE_SECONDS = 5
+"""How long a dead postmaster may stay in the process table before its pid file is taken away."""
 
 
 class EmbeddedUnavailable(Exception):
@@ -48,6 +54,29 @@ def binaries() -> Path:
     return Path(_package().__file__).parent / "pginstall" / "bin"
 
 
+def _runs(pid: int, *, zombies: bool = False) -> bool:
+    """Whether a process of that id runs; one that only waits to be reaped counts with ``zombies``."""
+    psutil = importlib.import_module("psutil")
+    try:
+        status: str = psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return False
+    return zombies or status != psutil.STATUS_ZOMBIE
+
+
+def _is_postgres(pid: int) -> bool:
+    psutil = importlib.import_module("psutil")
+    with contextlib.suppress(ChildProcessError):
+        # Where this process is the init of a container, dead servers are its own to reap.
+        os.waitpid(pid, os.WNOHANG)
+    if not _runs(pid):
+        return False
+    try:
+        return "postgres" in str(psutil.Process(pid).name())
+    except psutil.NoSuchProcess:
+        return False
+
+
 class EmbeddedPostgres:
     """One server over one data folder; several processes may hold it, the last one stops it."""
 
@@ -59,6 +88,7 @@ class EmbeddedPostgres:
         """Start (or find running) and return the URL of the database ``postgres``."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         package = _package()
+        self._forget_the_dead()
         for attempt in range(1, FIRST_START_TRIES + 1):
             try:
                 with warnings.catch_warnings():
@@ -72,7 +102,9 @@ class EmbeddedPostgres:
                         f"PostgreSQL did not start in {self.folder}: {type(error).__name__}; "
                         f"see {self.folder / 'log'}"
                     ) from error
-                logger("embedded").warning("embedded.start_again", attempt=attempt, error=type(error).__name__)
+                logger("embedded").warning(
+                    "embedded.start_again", attempt=attempt, error=type(error).__name__
+                )
                 time.sleep(attempt)
         return self.url()
 
@@ -89,17 +121,14 @@ class EmbeddedPostgres:
         return self._server.get_pid()
 
     def alive(self) -> bool:
-        """Whether the postmaster runs (stopped counts as running)."""
-        try:
-            os.kill(self.pid(), 0)
-        except ProcessLookupError:
-            return False
-        return True
+        """Whether the postmaster runs (stopped counts as running, a zombie does not)."""
+        return _is_postgres(self.pid())
 
     def restart(self) -> str:
         """Start again after the server died."""
         if self._server is None:
             return self.start()
+        self._forget_the_dead()
         self._server.ensure_postgres_running()
         return self.url()
 
@@ -110,6 +139,25 @@ class EmbeddedPostgres:
                 warnings.simplefilter("ignore")
                 self._server.cleanup()
             self._server = None
+
+    def _forget_the_dead(self) -> None:
+        """Clear what a crash left: handles of processes that are gone keep the server from ever being
+        stopped, and a pid that another process has meanwhile (after a reboot, or in a container started
+        again) makes a dead server look alive.
+        """
+        handles = self.folder / ".handle_pids.json"
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            held = [pid for pid in json.loads(handles.read_text()) if _runs(pid)]
+            handles.write_text(json.dumps(held))
+        postmaster = self.folder / "postmaster.pid"
+        with contextlib.suppress(FileNotFoundError, ValueError, IndexError):
+            pid = int(postmaster.read_text().splitlines()[0])
+            deadline = time.monotonic() + ZOMBIE_SECONDS
+            while _runs(pid, zombies=True) and not _is_postgres(pid):
+                if time.monotonic() > deadline or _runs(pid):
+                    postmaster.unlink(missing_ok=True)
+                    break
+                time.sleep(0.1)
 
     def kill(self) -> None:
         """End the server at once, as a crash would (tests of outages)."""

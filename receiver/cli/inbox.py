@@ -57,16 +57,18 @@ def inbox() -> None:
 
 def filter_options(command: Command) -> Command:
     """Add the filter of the pages: the same names, the same meaning."""
-    for name, text in (
-        ("--source", "Of this source."),
-        ("--reason", "With this reason code."),
-        ("--outcome", "With this outcome."),
-        ("--type", "Of this event type."),
-        ("--order", "Of this order reference."),
-        ("--transaction", "Of this provider transaction."),
-        ("--id", "With this provider event id, or its beginning and a *."),
-        ("--from", "Received at or after this time, such as 2026-03-01T12:00Z."),
-        ("--to", "Received before this time."),
+    for name, text in reversed(
+        (
+            ("--source", "Of this source."),
+            ("--code", "With this reason code, such as amount."),
+            ("--outcome", "With this outcome."),
+            ("--type", "Of this event type."),
+            ("--order", "Of this order reference."),
+            ("--transaction", "Of this provider transaction."),
+            ("--id", "With this provider event id, or its beginning and a *."),
+            ("--from", "Received at or after this time, such as 2026-03-01T12:00Z."),
+            ("--to", "Received before this time."),
+        )
     ):
         command = click.option(name, FIELDS[name], help=text)(command)
     return command
@@ -74,7 +76,7 @@ def filter_options(command: Command) -> Command:
 
 FIELDS = {
     "--source": "source",
-    "--reason": "reason",
+    "--code": "reason",
     "--outcome": "outcome",
     "--type": "event_type",
     "--order": "order_reference",

@@ -135,9 +135,9 @@ class _Story:
     facts: list[Facts] = field(default_factory=list)
 
 
-def run_tag(seed: int, source: str, kind: Kind, fault: str | None) -> str:
+def run_tag(seed: int, *scenario: str | None) -> str:
     """The tag of a seeded run: another scenario of the same seed must not reuse its ids."""
-    return hashlib.sha256(f"{seed}|{source}|{kind}|{fault}".encode()).hexdigest()[:8]
+    return hashlib.sha256("|".join([str(seed), *map(str, scenario)]).encode()).hexdigest()[:8]
 
 
 def plan(run: Run) -> Plan:

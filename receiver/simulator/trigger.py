@@ -195,12 +195,10 @@ def _watch(
     open_orders = dict(expected)
     while open_orders:
 
-        def look(reference: str) -> tuple[str, dict[str, Any], dict[str, dict[str, Any]]]:
-            order = _order(api, reference)
-            return reference, order, _events_of(api, order, open_orders[reference], receipts)
+        def look(reference: str) -> tuple[str, dict[str, dict[str, Any]]]:
+            return reference, _events_of(api, _order(api, reference), open_orders[reference], receipts)
 
-        for reference, order, found in pool.map(look, list(open_orders)):
-            states[reference] = str(order.get("state", "unknown"))
+        for reference, found in pool.map(look, list(open_orders)):
             events.update(found)
             if all(_settled(found.get(event_id)) for event_id in open_orders[reference]):
                 del open_orders[reference]
@@ -209,6 +207,9 @@ def _watch(
             break
         if open_orders:
             time.sleep(LOOK_EVERY_SECONDS)
+    # The service reads an order before its events: only a look after the last event's end is sure.
+    for reference, order in zip(expected, pool.map(lambda r: _order(api, r), expected), strict=True):
+        states[reference] = str(order.get("state") or states.get(reference, "unknown"))
     _sum_up(report, receipts, events, states)
 
 
@@ -259,7 +260,7 @@ def _label(event: dict[str, Any] | None) -> tuple[str, str]:
     if event is None:
         return "not seen", ""
     state = str(event.get("state"))
-    detail = str(event.get("last_error") or "")
+    detail = str(event.get("detail") or "")
     if state == "pending" and event.get("parked_reason"):
         return f"parked ({event['parked_reason']})", detail
     if state not in ENDED:
