@@ -33,6 +33,9 @@ POOL_TIMEOUT_SECONDS = 2
 
 Sessions = sessionmaker[Session]
 
+Instant = DateTime(timezone=True)
+"""The type of every `…_at` and `…_until` column: timestamptz."""
+
 
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMES)

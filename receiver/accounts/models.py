@@ -10,8 +10,7 @@ from sqlalchemy import BigInteger, CheckConstraint, Identity, Index, Text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from receiver.db import Base
-from receiver.queue.models import Instant
+from receiver.db import Base, Instant
 
 ROLES = ("viewer", "operator", "admin", "customer")
 

@@ -20,8 +20,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from receiver.db import Base
-from receiver.queue.models import Instant, QueueRow, queue_table_items
+from receiver.db import Base, Instant
+from receiver.queue.models import QueueRow, queue_table_items
 
 KINDS = (
     "pending",

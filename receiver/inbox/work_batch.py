@@ -128,8 +128,8 @@ def _settlement(row: Claimed, decision: Decision) -> Settlement:
             return finish(INBOX, row.id, "applied")
         case Repeat():
             return finish(INBOX, row.id, "repeat")
-        case Stale():
-            return finish(INBOX, row.id, "stale", "older_than_known")
+        case Stale(detail):
+            return finish(INBOX, row.id, "stale", "older_than_known", detail)
         case Ignore(reason):
             return finish(INBOX, row.id, "ignored", reason)
         case Park(reason, detail):

@@ -10,8 +10,7 @@ from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, Index,
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from receiver.db import Base
-from receiver.queue.models import Instant
+from receiver.db import Base, Instant
 
 STATES = (
     "pending",

@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, DateTime, Index, Text, text
+from sqlalchemy import BigInteger, CheckConstraint, Index, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from receiver.db import Base
-
-Instant = DateTime(timezone=True)
+from receiver.db import Base, Instant
 
 
 class QueueRow:

@@ -62,9 +62,11 @@ class Settled(NamedTuple):
     reason: str | None
 
 
-def finish(table: QueueTable, row_id: UUID, outcome: str, reason: str | None = None) -> Settlement:
-    """In flight → the good end, in the transaction of the effect."""
-    return Settlement(row_id, table.success, outcome, reason, attempt=outcome)
+def finish(
+    table: QueueTable, row_id: UUID, outcome: str, reason: str | None = None, detail: str | None = None
+) -> Settlement:
+    """In flight → the good end, in the transaction of the effect; ``detail`` is a sentence on ``reason``."""
+    return Settlement(row_id, table.success, outcome, reason, error=detail, attempt=outcome)
 
 
 def fail(row_id: UUID, reason: str, detail: str) -> Settlement:
