@@ -94,6 +94,7 @@ def trigger(
                 wait_seconds=wait,
                 progress=progress,
             )
+    references = list(dict.fromkeys(post.order_reference for chain in made.chains for post in chain))
     if as_json:
         print_json({**report.as_json(), "orders_used": references[:1000]})
     else:

@@ -182,35 +182,37 @@ def _watch(
     progress: Progress,
 ) -> None:
     """Look at the orders until each stored event ended or is parked, or the time is over."""
-    expected: dict[str, set[str]] = {}
-    for post in plan.posts:
-        expected.setdefault(post.order_reference, set())
-        if post.event_id in receipts:
-            expected[post.order_reference].add(post.event_id)
-    for planned in plan.orders:
-        expected.setdefault(planned.reference, set())
+    wanted = _wanted(plan, receipts)
     events: dict[str, dict[str, Any]] = {}
-    states: dict[str, str] = {}
     deadline = time.monotonic() + wait_seconds
-    open_orders = dict(expected)
-    while open_orders:
+    waiting = dict(wanted)
 
-        def look(reference: str) -> tuple[str, dict[str, dict[str, Any]]]:
-            return reference, _events_of(api, _order(api, reference), open_orders[reference], receipts)
+    def look(reference: str) -> tuple[str, dict[str, dict[str, Any]]]:
+        return reference, _events_of(api, _order(api, reference), wanted[reference], receipts)
 
-        for reference, found in pool.map(look, list(open_orders)):
+    while waiting:
+        for reference, found in pool.map(look, list(waiting)):
             events.update(found)
-            if all(_settled(found.get(event_id)) for event_id in open_orders[reference]):
-                del open_orders[reference]
-        progress("orders settled", len(expected) - len(open_orders), len(expected))
+            if all(_settled(found.get(event_id)) for event_id in wanted[reference]):
+                del waiting[reference]
+        progress("orders settled", len(wanted) - len(waiting), len(wanted))
         if time.monotonic() > deadline:
             break
-        if open_orders:
+        if waiting:
             time.sleep(LOOK_EVERY_SECONDS)
     # The service reads an order before its events: only a look after the last event's end is sure.
-    for reference, order in zip(expected, pool.map(lambda r: _order(api, r), expected), strict=True):
-        states[reference] = str(order.get("state") or states.get(reference, "unknown"))
-    _sum_up(report, receipts, events, states)
+    states = pool.map(lambda reference: str(_order(api, reference).get("state", "unknown")), wanted)
+    report.orders.update(states)
+    _sum_up(report, receipts, events)
+
+
+def _wanted(plan: Plan, receipts: dict[str, str]) -> dict[str, set[str]]:
+    """The stored events of each order of the plan."""
+    wanted: dict[str, set[str]] = {order.reference: set() for order in plan.orders}
+    for post in plan.posts:
+        stored = {post.event_id} & receipts.keys()
+        wanted.setdefault(post.order_reference, set()).update(stored)
+    return wanted
 
 
 def _order(api: OrderApi, reference: str) -> dict[str, Any]:
@@ -243,16 +245,13 @@ def _settled(event: dict[str, Any] | None) -> bool:
     )
 
 
-def _sum_up(
-    report: Report, receipts: dict[str, str], events: dict[str, dict[str, Any]], states: dict[str, str]
-) -> None:
+def _sum_up(report: Report, receipts: dict[str, str], events: dict[str, dict[str, Any]]) -> None:
     for event_id in receipts:
         event = events.get(event_id)
         label, detail = _label(event)
         report.events[label] += 1
         if detail and len(report.details) < DETAILS_MAX:
             report.details.append(f"{event_id}: {label}: {detail}")
-    report.orders.update(states.values())
 
 
 def _label(event: dict[str, Any] | None) -> tuple[str, str]:
