@@ -16,7 +16,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from receiver.db import at
-from receiver.inbox.models import WebhookEvent
+from receiver.inbox.models import WebhookConflict, WebhookEvent
 from receiver.inbox.rates import SourceRate, read_rates
 from receiver.inbox.table import INBOX
 from receiver.queue.models import Pause, Worker
@@ -299,6 +299,18 @@ def open_conflicts(session: Session) -> Count:
         " WHERE state = 'open' AND kind = 'conflict' LIMIT :look_at) c"
     )
     return _bounded(session.execute(statement, {"look_at": LOOK_AT + 1}).scalar_one())
+
+
+def newest_conflicts(session: Session, *, limit: int = 5) -> list[tuple[WebhookConflict, WebhookEvent]]:
+    """The open conflicts seen last, each with its event."""
+    query = (
+        select(WebhookConflict, WebhookEvent)
+        .join(WebhookEvent, WebhookEvent.id == WebhookConflict.event_id)
+        .where(text("webhook_conflicts.state = 'open' AND webhook_conflicts.kind = 'conflict'"))
+        .order_by(WebhookConflict.last_seen_at.desc())
+        .limit(limit)
+    )
+    return [(conflict, event) for conflict, event in session.execute(query)]
 
 
 def rejections(session: Session, *, since: datetime) -> list[Rejected]:

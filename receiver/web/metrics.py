@@ -1,0 +1,215 @@
+"""`/metrics` for Prometheus, right under several processes: every number is read from the database.
+
+A scrape builds its own registry from the roll-up and the queue's indexes, so that it does not
+matter which process answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from flask import Blueprint, Response, current_app
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from receiver.inbox.minutes import BOUNDS_MS
+from receiver.inbox.rates import DEAD, RECEIVED, add_buckets
+from receiver.inbox.readings import Status, read_status
+from receiver.web.current import current_deps, statement_time, transaction
+from receiver.web.order_api import ApiError, check_bearer, refuse
+
+blueprint = Blueprint("metrics", __name__)
+blueprint.register_error_handler(ApiError, refuse)
+
+SETTLED = timedelta(hours=2)
+"""Minutes older than this change no more: each process keeps their sums and reads only newer ones."""
+
+
+@dataclass
+class Totals:
+    """Sums over `inbox_minutes` up to a minute."""
+
+    until: datetime | None = None
+    counts: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    applied_ms: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    buckets: dict[str, list[int]] = field(default_factory=dict)
+
+    def copy(self) -> Totals:
+        """Sums to go on from."""
+        return Totals(
+            self.until,
+            defaultdict(int, self.counts),
+            defaultdict(int, self.applied_ms),
+            {source: list(buckets) for source, buckets in self.buckets.items()},
+        )
+
+    def add(self, session: Session, until: datetime) -> None:
+        """Add the minutes from where the sums end to ``until`` (exclusive)."""
+        rows = session.execute(_MINUTES, {"since": self.until, "until": until})
+        for source, result, number, total_ms in rows:
+            self.counts[source, result] += int(number)
+            if result == "applied":
+                self.applied_ms[source] += int(total_ms)
+        # Per bucket index, so that the database adds up and a few rows come over.
+        for source, index, number in session.execute(_BUCKETS, {"since": self.until, "until": until}):
+            buckets = self.buckets.setdefault(source, add_buckets(()))
+            if index <= len(buckets):
+                buckets[index - 1] += int(number)
+        self.until = until
+
+
+_BOUNDS = (
+    " minute < :until AND (CAST(:since AS timestamptz) IS NULL OR minute >= CAST(:since AS timestamptz))"
+)
+_MINUTES = text(
+    "SELECT source, result, sum(count), sum(total_ms) FROM inbox_minutes WHERE" + _BOUNDS + " GROUP BY 1, 2"
+)
+_BUCKETS = text(
+    "SELECT source, b.index, sum(b.number) FROM inbox_minutes,"
+    " unnest(buckets) WITH ORDINALITY AS b(number, index)"
+    " WHERE result = 'applied' AND" + _BOUNDS + " GROUP BY 1, 2"
+)
+
+
+class SettledTotals:
+    """The settled sums of one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._totals = Totals()
+
+    def read(self, session: Session, now: datetime) -> Totals:
+        """All sums up to now; what is settled is read once."""
+        settled_until = (now - SETTLED).replace(second=0, microsecond=0)
+        with self._lock:
+            if self._totals.until is None or self._totals.until < settled_until:
+                self._totals.add(session, settled_until)
+            totals = self._totals.copy()
+        totals.add(session, now + timedelta(hours=1))
+        return totals
+
+
+@blueprint.get("/metrics")
+def scrape() -> Response:
+    """One scrape; needs a token with the scope `metrics`."""
+    check_bearer("metrics")
+    settings = current_deps().settings
+    settled: SettledTotals = current_app.extensions["settled_totals"]
+    with transaction() as session:
+        status = read_status(
+            session, stale=settings.worker_stale, sources=settings.sources, now=statement_time()
+        )
+        totals = settled.read(session, status.now)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Reading(status, totals))
+    return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class _Reading(Collector):
+    """One reading as metric families."""
+
+    def __init__(self, status: Status, totals: Totals) -> None:
+        self._status = status
+        self._totals = totals
+
+    def collect(self) -> Iterator[Metric]:
+        """All families."""
+        yield from self._counters()
+        yield from self._queue()
+        yield self._time_to_applied()
+
+    def _counters(self) -> Iterator[Metric]:
+        received = CounterMetricFamily(
+            "webhook_events_received", "Stored posts by what they were.", labels=["source", "result"]
+        )
+        ended = CounterMetricFamily(
+            "webhook_events_ended", "Events that ended, by outcome.", labels=["source", "outcome"]
+        )
+        rejected = CounterMetricFamily("webhook_rejections", "Refused posts.", labels=["source"])
+        failed = dict.fromkeys(DEAD, 0)
+        for (source, result), number in sorted(self._totals.counts.items()):
+            if result in RECEIVED:
+                received.add_metric([source, result], number)
+            elif result == "rejected":
+                rejected.add_metric([source], number)
+            else:
+                ended.add_metric([source, result], number)
+                if result in DEAD:
+                    failed[result] += number
+        dead = CounterMetricFamily(
+            "webhook_events_failed", "Events that became dead letters.", labels=["state"]
+        )
+        deliveries = CounterMetricFamily(
+            "webhook_deliveries_failed", "Deliveries that became dead letters.", labels=["state"]
+        )
+        for state, number in failed.items():
+            dead.add_metric([state], number)
+            deliveries.add_metric([state], 0)
+        yield from (received, ended, rejected, dead, deliveries)
+
+    def _queue(self) -> Iterator[Metric]:
+        status = self._status
+        pending = GaugeMetricFamily(
+            "webhook_events_pending",
+            "Pending events, counted up to 10,000 a source.",
+            labels=["source", "why"],
+        )
+        for row in status.pending:
+            parts = {"fresh": row.fresh, "retrying": row.retrying, "held": row.held}
+            parts["parked"] = sum(row.parked.values())
+            for why, number in parts.items():
+                pending.add_metric([row.source, why], number)
+        dead = GaugeMetricFamily(
+            "webhook_events_dead",
+            "Dead letters that nobody acknowledged, counted up to 10,000.",
+            labels=["source", "state", "reason"],
+        )
+        for group in status.dead:
+            dead.add_metric([group.source, group.state, group.reason], group.count)
+        yield pending
+        yield dead
+        gauges = {
+            "webhook_events_in_flight": ("Events that a worker holds.", status.in_flight.number),
+            "webhook_oldest_pending_seconds": (
+                "Age of the oldest pending event that is not held.",
+                _age(status, status.oldest_pending_at),
+            ),
+            "webhook_overdue_seconds": (
+                "For how long an event is due that nobody takes, beyond a minute.",
+                _age(status, status.overdue_since),
+            ),
+            "webhook_workers_alive": ("Workers seen lately.", status.workers_alive),
+            "webhook_conflicts_open": ("Conflicts that nobody settled.", status.open_conflicts.number),
+            "webhook_sources_paused": ("Paused sources.", len(status.pauses)),
+        }
+        for name, (words, value) in gauges.items():
+            yield GaugeMetricFamily(name, words, value=value)
+
+    def _time_to_applied(self) -> Metric:
+        family = HistogramMetricFamily(
+            "webhook_time_to_applied_seconds", "From receipt to applied.", labels=["source"]
+        )
+        for source, buckets in sorted(self._totals.buckets.items()):
+            passed, bounded = 0, []
+            for bound, number in zip((*BOUNDS_MS, None), buckets, strict=True):
+                passed += number
+                bounded.append(("+Inf" if bound is None else str(bound / 1000), passed))
+            family.add_metric([source], bounded, sum_value=self._totals.applied_ms[source] / 1000)
+        return family
+
+
+def _age(status: Status, since: datetime | None) -> float:
+    return 0.0 if since is None else max(0.0, (status.now - since).total_seconds())
