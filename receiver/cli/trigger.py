@@ -82,7 +82,7 @@ def trigger(
                 account=source.account,
                 live=source.live,
                 window_seconds=int(source.tolerance.total_seconds()) if source.tolerance else 300,
-                given=None if order_reference is None else _given(api, order_reference),
+                given=None if order_reference is None else _given(api, order_reference, source.name),
             )
         )
         with _progress(as_json) as progress:
@@ -122,9 +122,16 @@ def _source(settings: Settings, provider_name: str, source_name: str | None) -> 
     return next((s for s in of_provider if s.name == provider_name), of_provider[0])
 
 
-def _given(api: OrderApi, reference: str) -> PlannedOrder:
+def _given(api: OrderApi, reference: str, source_name: str) -> PlannedOrder:
     order = api.order(reference)
-    return PlannedOrder(reference, int(order["amount_minor"]), str(order["currency"]), given=True)
+    paying = (t for t in order.get("transactions", []) if t.get("paying") and t.get("source") == source_name)
+    return PlannedOrder(
+        reference,
+        int(order["amount_minor"]),
+        str(order["currency"]),
+        given=True,
+        paid_by=next((str(t["transaction_id"]) for t in paying), None),
+    )
 
 
 @contextmanager

@@ -72,12 +72,16 @@ SEEDED_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class PlannedOrder:
-    """An order that the events pay; ``given``: it was named by the user and is not registered here."""
+    """An order that the events pay; ``given``: it was named by the user and is not registered here.
+
+    ``paid_by`` is the transaction that holds a given order's money already: it is the one refunded.
+    """
 
     reference: str
     amount_minor: int
     currency: str
     given: bool = False
+    paid_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,8 @@ def _story(run: Run, order: PlannedOrder, index: int) -> _Story:
     steps: Sequence[Kind] = STEPS[run.kind]
     if run.fault == "illegal":
         steps = (run.kind if run.kind in NEEDS_CAPTURE else Kind.REFUNDED,)
+    if order.paid_by and run.kind in NEEDS_CAPTURE:
+        steps = [kind for kind in steps if kind is not Kind.SUCCEEDED]
     facts = [_facts(run, order, kind, index, number) for number, kind in enumerate(steps, start=1)]
     if run.kind is Kind.CAPTURED and run.fault != "illegal":
         first = order.amount_minor // 2
@@ -180,6 +186,8 @@ def _story(run: Run, order: PlannedOrder, index: int) -> _Story:
             replace(fact, amount_minor=next(parts)) if fact.kind is Kind.CAPTURED else fact for fact in facts
         ]
         facts = [fact for fact in facts if fact.amount_minor]
+    if order.paid_by and run.kind in NEEDS_CAPTURE:
+        facts = _on_transaction(facts, order.paid_by)
     return _Story(order, facts)
 
 

@@ -179,6 +179,15 @@ def test_a_given_order_is_not_registered() -> None:
     assert facts_of(made)[0].currency == "KWD"
 
 
+def test_a_given_order_that_is_paid_is_refunded_on_its_own_transaction() -> None:
+    """No second payment is sent for an order whose money a transaction of the source holds already."""
+    given = PlannedOrder("ord_1", 1860, "EUR", given=True, paid_by="txn_1")
+
+    assert [(e.kind, e.transaction_id) for e in facts_of(plan(run(Kind.REFUNDED, given=given)))] == [
+        (Kind.REFUNDED, "txn_1")
+    ]
+
+
 def test_account_and_mode_of_the_source_stand_in_the_body() -> None:
     """What the source states is what its events carry."""
     (event,) = facts_of(plan(run(account="acct_1", live=False)))
