@@ -119,16 +119,17 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def wait_for_port(port: int, master: psutil.Process, seconds: float = 30) -> None:
-    """Wait until every worker of the master was forked and the port answers."""
+def wait_for_port(port: int, master: psutil.Process, seconds: float = 60) -> None:
+    """Wait until the server answers, and a moment more for the worker that starts beside the first."""
     ends = time.monotonic() + seconds
-    while time.monotonic() < ends:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            if len(master.children()) >= 2:
-                time.sleep(2)  # importing, in two processes at once
+    while time.monotonic() < ends and master.is_running() and master.status() != psutil.STATUS_ZOMBIE:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            if connection.recv(12).startswith(b"HTTP/1.1"):
+                time.sleep(1.5)
                 return
         time.sleep(0.1)
-    raise RuntimeError(f"no server on port {port}")
+    raise RuntimeError(f"no server on port {port}; its log is in the folder")
 
 
 def pss_mib(master: psutil.Process) -> float:

@@ -99,6 +99,7 @@ def drive(port: int, *, secret: str, connections: int = 32, seconds: float = 5.0
     reader, writer = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(writer, port, secret, connections, seconds, warm))
     child.start()
+    writer.close()  # so that a child that dies is noticed
     load, accepted = reader.recv()
     child.join()
     return load, accepted
