@@ -1,8 +1,9 @@
 """Claim: pending, due and not paused → in flight, in one statement.
 
 Keys (sources, subscriptions) are found by hopping over the pending index, so that their number and
-not the number of rows costs; each gets an equal share of the batch through a LATERAL, and a paused
-key is not looked into at all: a million held rows ahead cost nothing.
+not the number of rows costs; each that has work gets an equal share of the batch through a LATERAL,
+and a paused key is not looked into at all: a million held rows ahead cost nothing. Where the keys
+are more than the batch has places, a hash of the claim's id deals the places out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ WITH RECURSIVE keys AS (
   SELECT key FROM keys
   WHERE key IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.queue = '{queue}' AND p.key = keys.key)
+    AND EXISTS (
+      SELECT 1 FROM {table}
+      WHERE state = 'pending' AND {key} = keys.key AND lost = 0
+        AND next_attempt_at <= coalesce(CAST(:now AS timestamptz), now())
+    )
+  ORDER BY md5(key || CAST(:claim_id AS text))
 ), due AS MATERIALIZED (
   SELECT d.id
   FROM open CROSS JOIN LATERAL (

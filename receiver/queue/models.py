@@ -68,16 +68,16 @@ def queue_table_items(table: str, key: str, success: str) -> tuple[SchemaItem, .
         ),
         CheckConstraint("next_attempt_at <= give_up_at", name="due_before_give_up"),
         CheckConstraint("attempts >= 0 AND lost >= 0 AND replays >= 0", name="counts"),
-        Index(f"ix_{table}_pending", key, "next_attempt_at", "id", postgresql_where=text("state = 'pending'")),
+        Index(
+            f"ix_{table}_pending", key, "next_attempt_at", "id", postgresql_where=text("state = 'pending'")
+        ),
         Index(
             f"ix_{table}_lost",
             "next_attempt_at",
             "id",
             postgresql_where=text("state = 'pending' AND lost > 0"),
         ),
-        Index(
-            f"ix_{table}_give_up", "give_up_at", "id", postgresql_where=text("state = 'pending'")
-        ),
+        Index(f"ix_{table}_give_up", "give_up_at", "id", postgresql_where=text("state = 'pending'")),
         Index(f"ix_{table}_in_flight", "claimed_until", postgresql_where=text("state = 'in_flight'")),
         Index(
             f"ix_{table}_dlq",

@@ -63,6 +63,8 @@ UPDATE {table} AS e
 SET state = coalesce(s.state, 'expired'),
     outcome = coalesce(s.outcome, e.parked_reason, e.last_error_code, 'expired'),
     reason = coalesce(s.reason, e.parked_reason, e.last_error_code, 'expired'),
+    last_error_code = CASE WHEN s.state = '{success}' THEN NULL ELSE e.last_error_code END,
+    last_error = CASE WHEN s.state = '{success}' THEN NULL ELSE e.last_error END,
     finished_at = t.now, parked_reason = NULL, parked_at = NULL,
     row_version = e.row_version + 1, updated_at = t.now
 FROM t, late LEFT JOIN {table} w ON w.id = late.id
@@ -80,7 +82,9 @@ class Ended(NamedTuple):
     state: str
 
 
-def reclaim(session: Session, table: QueueTable, *, batch: int = 500, now: datetime | None = None) -> list[Ended]:
+def reclaim(
+    session: Session, table: QueueTable, *, batch: int = 500, now: datetime | None = None
+) -> list[Ended]:
     """In flight with a lease that is over → pending, or failed `worker_lost` after MAX_LOST."""
     statement = _RECLAIM.format(
         table=table.table,
@@ -102,7 +106,7 @@ def expire(
     """Pending past the deadline → its end. The last look at the deadline is the claim's; this is
     for rows that got none. Never a held row, and never one that was not tried at all.
     """
-    statement = _EXPIRE.format(table=table.table, key=table.key, queue=table.name)
+    statement = _EXPIRE.format(table=table.table, key=table.key, queue=table.name, success=table.success)
     parameters = {
         "now": now,
         "batch": batch,

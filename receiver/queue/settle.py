@@ -25,6 +25,11 @@ ERROR_LENGTH = 2000
 """Longest error text that a row keeps."""
 
 
+def _kept(error: str) -> str:
+    """An error's text as a row can keep it: no NUL, no lone surrogate, not too long."""
+    return error.encode(errors="replace").decode().replace("\0", "?")[:ERROR_LENGTH]
+
+
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """One row's end of a claim. ``wait`` None keeps ``next_attempt_at``; ``counted`` False takes the
@@ -71,10 +76,7 @@ def finish(
 
 def fail(row_id: UUID, reason: str, detail: str) -> Settlement:
     """In flight → failed: permanent, with a reason code and a sentence for people."""
-    detail = detail[:ERROR_LENGTH]
-    return Settlement(
-        row_id, FAILED, reason, reason, error_code=reason, error=detail, attempt=FAILED
-    )
+    return Settlement(row_id, FAILED, reason, reason, error_code=reason, error=_kept(detail), attempt=FAILED)
 
 
 def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -> Settlement:
@@ -85,7 +87,7 @@ def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -
         reason=code,
         wait=backoff.wait_after(attempts, jitter),
         error_code=code,
-        error=error[:ERROR_LENGTH],
+        error=_kept(error),
         attempt="retry",
         late_state=EXPIRED,
         late_outcome=code,
@@ -104,7 +106,7 @@ def park(row_id: UUID, reason: str, detail: str, *, again: bool, late: LateEnd |
         reason=end.reason,
         parked_reason=reason,
         error_code=reason,
-        error=detail[:ERROR_LENGTH],
+        error=_kept(detail),
         counted=not again,
         attempt=None if again else "parked",
         late_state=end.state,
@@ -114,9 +116,7 @@ def park(row_id: UUID, reason: str, detail: str, *, again: bool, late: LateEnd |
 
 def defer(row_id: UUID, code: str, error: str) -> Settlement:
     """In flight → pending for a few seconds, uncounted: somebody else held what the row needs."""
-    return Settlement(
-        row_id, PENDING, wait=backoff.DEFER, error_code=code, error=error[:ERROR_LENGTH], counted=False
-    )
+    return Settlement(row_id, PENDING, wait=backoff.DEFER, error_code=code, error=_kept(error), counted=False)
 
 
 def hand_back(row_id: UUID) -> Settlement:
@@ -159,20 +159,26 @@ s AS (
         THEN CASE WHEN s.parked IS NOT NULL
           THEN CASE WHEN e.parked_reason = s.parked THEN e.parked_at ELSE t.now END
           WHEN NOT s.counted THEN e.parked_at END END,
-      attempts = e.attempts - CASE WHEN s.counted THEN 0 ELSE 1 END,
-      lost = CASE WHEN s.state = 'pending' AND NOT s.counted THEN e.lost ELSE 0 END,
-      last_error_code = CASE WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error_code ELSE s.code END,
-      last_error = CASE WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error ELSE s.error END,
+      attempts = e.attempts - CASE WHEN s.counted OR {late} THEN 0 ELSE 1 END,
+      last_error_code = CASE
+        WHEN '{success}' IN (s.state, CASE WHEN {late} THEN s.late_state END) THEN NULL
+        WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error_code ELSE s.code END,
+      last_error = CASE
+        WHEN '{success}' IN (s.state, CASE WHEN {late} THEN s.late_state END) THEN NULL
+        WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error ELSE s.error END,
       claim_id = NULL, claimed_at = NULL, claimed_until = NULL,
       row_version = e.row_version + 1, updated_at = t.now
   FROM s, t
   WHERE e.id = s.id AND e.state = 'in_flight' AND e.claim_id = :claim_id
-  RETURNING e.id, e.state, e.reason, e.replays, e.attempts, s.attempt, s.code, s.error
+  RETURNING e.id, e.state, e.reason, e.replays, e.attempts, s.code, s.error,
+    CASE WHEN s.state = 'pending' AND e.state = '{success}' THEN e.outcome
+         WHEN s.state = 'pending' AND e.state <> 'pending' THEN e.state
+         ELSE s.attempt END AS attempt
 ), tried AS (
   INSERT INTO {attempts_table}
     ({attempts_column}, replay, attempt, started_at, duration_ms, outcome, error_code, error, worker)
   SELECT d.id, d.replays, d.attempts, coalesce(CAST(:started_at AS timestamptz), t.now), :duration_ms,
-         CASE WHEN d.state = 'expired' THEN 'expired' ELSE d.attempt END, d.code, d.error, :worker
+         d.attempt, d.code, d.error, :worker
   FROM done d, t WHERE d.attempt IS NOT NULL
   ON CONFLICT DO NOTHING
 )
@@ -233,15 +239,14 @@ def _values(settlement: Settlement) -> tuple[object, ...]:
 @cache
 def _statement(table: QueueTable) -> TextClause:
     late = "(s.state = 'pending' AND s.late_state IS NOT NULL AND t.now >= e.give_up_at)"
-    age = (
-        "(CASE WHEN e.parked_reason = s.parked THEN t.now - e.parked_at ELSE interval '0 seconds' END)"
-    )
+    age = "(CASE WHEN e.parked_reason = s.parked THEN t.now - e.parked_at ELSE interval '0 seconds' END)"
     return text(
         _SETTLE.format(
             table=table.table,
             attempts_table=table.attempts_table,
             attempts_column=table.attempts_column,
             late=late,
+            success=table.success,
             park_wait=_PARK_WAIT.format(age=age),
         )
     )
