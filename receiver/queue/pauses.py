@@ -38,15 +38,21 @@ def pause(
     return session.execute(statement, parameters).first() is not None
 
 
+# In seconds: days of an interval would be counted in the session's zone, summer time and all.
+_LENGTH = (
+    "make_interval(secs => CAST(extract(epoch FROM t.now - greatest(ended.paused_at, e.created_at))"
+    " AS double precision))"
+)
+
 _RESUME = """\
 WITH t AS (SELECT coalesce(CAST(:now AS timestamptz), now()) AS now),
 ended AS (DELETE FROM pauses p WHERE p.queue = '{queue}' AND p.key = :key RETURNING p.paused_at),
 held AS (
   UPDATE {table} AS e
-  SET give_up_at = e.give_up_at + (t.now - greatest(ended.paused_at, e.created_at)),
+  SET give_up_at = e.give_up_at + {length},
       next_attempt_at = CASE WHEN e.next_attempt_at > t.now THEN e.next_attempt_at
         ELSE least(
-          e.give_up_at + (t.now - greatest(ended.paused_at, e.created_at)),
+          e.give_up_at + {length},
           t.now + CAST(:spread AS interval) * (abs(hashtext(e.id::text)::bigint) % 1000) / 1000.0) END,
       row_version = e.row_version + 1, updated_at = t.now
   FROM ended, t
@@ -67,8 +73,11 @@ def resume(
 ) -> Resumed | None:
     """End a pause: every held row gets the pause's length added to its deadline, and what is due
     comes back spread over ``spread`` by a hash of its id. None when the key was not paused.
+
+    Takes as long as the held rows are many: the statement's time is not limited.
     """
-    statement = text(_RESUME.format(queue=table.name, table=table.table, key=table.key))
+    session.execute(text("SELECT set_config('statement_timeout', '0', true)"))
+    statement = text(_RESUME.format(queue=table.name, table=table.table, key=table.key, length=_LENGTH))
     ended, held = session.execute(statement, {"key": key, "spread": spread, "now": now}).one()
     return Resumed(held) if ended else None
 

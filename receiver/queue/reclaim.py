@@ -69,7 +69,8 @@ SET state = coalesce(s.state, 'expired'),
     row_version = e.row_version + 1, updated_at = t.now
 FROM t, late LEFT JOIN {table} w ON w.id = late.id
   LEFT JOIN unnest(CAST(:parked AS text[]), CAST(:states AS text[]), CAST(:outcomes AS text[]),
-                   CAST(:reasons AS text[])) AS s(parked, state, outcome, reason) ON s.parked = w.parked_reason
+                   CAST(:reasons AS text[])) AS s(parked, state, outcome, reason)
+    ON s.parked = w.parked_reason
 WHERE e.id = late.id
 RETURNING e.id, e.state
 """

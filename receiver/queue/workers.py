@@ -39,7 +39,8 @@ def beat(
     session.execute(
         text(
             "WITH t AS (SELECT coalesce(CAST(:now AS timestamptz), now()) AS now)"
-            " INSERT INTO workers (id, name, host, pid, started_at, last_seen_at, last_tick_at, ticks, skipped_ticks)"
+            " INSERT INTO workers"
+            " (id, name, host, pid, started_at, last_seen_at, last_tick_at, ticks, skipped_ticks)"
             " SELECT :id, :name, :host, :pid, t.now, t.now, t.now, :ticks, :skipped FROM t"
             " ON CONFLICT (id) DO UPDATE SET last_seen_at = excluded.last_seen_at, skipped_ticks = :skipped,"
             " last_tick_at = CASE WHEN workers.ticks < :ticks THEN excluded.last_seen_at"
