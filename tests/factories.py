@@ -171,7 +171,7 @@ def make_rejection(session: Session, **columns: Any) -> WebhookRejection:
     """Refused requests of one kind in one minute."""
     values: dict[str, Any] = {
         "source": "demo",
-        "reason": "signature_mismatch",
+        "reason": "signature",
         "minute": NOW.replace(second=0, microsecond=0),
         "remote_address": "203.0.113.7",
         "length": 120,

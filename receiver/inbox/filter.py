@@ -100,6 +100,11 @@ def check_text(name: str, text: str) -> None:
         raise FilterError(name, f"{name} is not valid Unicode text")
 
 
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold the text: no NUL, no lone surrogate."""
+    return not any(character == "\0" or 0xD800 <= ord(character) <= 0xDFFF for character in text)
+
+
 def _read(name: str, text: str) -> object:
     if name == "state" and text not in (*STATES, DEAD):
         raise FilterError(name, f"state is one of {', '.join((*STATES, DEAD))}")

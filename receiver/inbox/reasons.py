@@ -106,6 +106,20 @@ REFUSED: dict[str, Help] = {
         "Look at the workers' logs at the times of the attempts: memory, disk, a crash?",
         "It is tried again, alone, so that it takes no other event along.",
     ),
+    "timed_out": Help(
+        "The attempt took longer than BATCH_LIMIT_SECONDS and was ended.",
+        "Is the database slow, or an order locked for long? Look at the workers' logs at that time.",
+        "It is tried again.",
+    ),
+    "order_locked": Help(
+        "Somebody else held the order locked, so the event was put off for five seconds, uncounted.",
+        "Look for a long transaction in the database.",
+    ),
+    "source_unknown": Help(
+        "The worker has no settings for the event's source, so account and mode cannot be compared.",
+        "Does the worker read the same sources.toml (RECEIVER_SOURCES) as the web processes?",
+        "It waits again, until the source is configured.",
+    ),
     "internal_error": Help(
         "A fault of this service, not of the event.",
         "Look at the workers' logs at the times of the attempts.",
@@ -143,6 +157,7 @@ REJECTED: dict[str, str] = {
     "repeated_id": "authentic, but its event id stands twice",
     "too_large": "larger than MAX_BODY_BYTES",
     "content_encoding": "compressed bodies are not accepted",
+    "content_length": "the announced length is no number",
     "short_body": "fewer bytes than announced",
     "broken_body": "the body broke off",
     "slow_body": "the body took too long",
@@ -162,6 +177,8 @@ def help_for(code: str | None) -> Help | None:
         return None
     if code in REFUSED:
         return REFUSED[code]
+    if code.startswith("error:"):
+        return REFUSED["internal_error"]
     if code.startswith("unreadable_"):
         fact = code.removeprefix("unreadable_").replace("_", " ")
         return Help(

@@ -18,7 +18,7 @@ from receiver.accounts.models import ApiToken
 from receiver.accounts.tokens import check_token
 from receiver.inbox.cancel_order import NotCancellable, cancel_order
 from receiver.inbox.correct_order import UNSET, NotCorrectable, UnknownOrder, correct_order
-from receiver.inbox.filter import FilterError, check_text
+from receiver.inbox.filter import FilterError, check_text, is_storable
 from receiver.inbox.find_events import events_of_order, find_event
 from receiver.inbox.register_order import OrderFactsDiffer, OrderRefused, register_order
 from receiver.orders.find_orders import order_detail
@@ -211,7 +211,16 @@ def _body(required: set[str], optional: set[str]) -> dict[str, Any]:
         raise ApiError(422, "unknown_field", f"{shown} is not a field of this request.", shown)
     for field in sorted(required - set(body)):
         raise ApiError(422, "missing_field", f"{field} is missing.", field)
+    _check_sources(body.get("sources"))
     return body
+
+
+def _check_sources(sources: object) -> None:
+    """Refuse what is no list of names before an act sorts and stores it."""
+    texts = sources if isinstance(sources, list) and sources else [None]
+    if sources is not None and not all(isinstance(text, str) and is_storable(text) for text in texts):
+        message = "sources must be a list of source names, or null for any source."
+        raise ApiError(422, "bad_sources", message, "sources")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -229,7 +238,7 @@ def _reason(body: dict[str, Any]) -> str:
     reason = body["reason"]
     if not isinstance(reason, str) or not 1 <= len(reason.strip()) <= MAX_REASON:
         raise ApiError(422, "bad_reason", f"reason must be a text of 1 to {MAX_REASON} characters.", "reason")
-    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in reason):
+    if not is_storable(reason):
         raise ApiError(422, "bad_reason", "reason must not hold NUL or lone surrogates.", "reason")
     return reason.strip()
 

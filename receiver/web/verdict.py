@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from receiver.inbox.readings import Status
-from receiver.web.wording import span
+from receiver.web.wording import span, words
 
 GREEN, AMBER, RED = "green", "amber", "red"
 
@@ -111,7 +111,7 @@ def _amber(status: Status, source_faults: Mapping[str, list[str]]) -> list[Findi
         found.append(Finding(AMBER, text, f"/sources/{pause.key}"))
     for rejected in status.rejections:
         if rejected.count >= MANY_REJECTIONS and not rejected.source.startswith("("):
-            text = f"Source {rejected.source}: {rejected.count} rejected in the last hour, {rejected.reason}."
+            text = f"Source {rejected.source}: {rejected.count} rejected in the last hour, {words(rejected.reason)}."
             found.append(Finding(AMBER, text, f"/sources/{rejected.source}"))
     return found
 

@@ -160,7 +160,7 @@ def test_workers_conflicts_rejections_and_pauses_are_read(session: Session) -> N
 
     assert (status.workers_alive, len(status.workers)) == (1, 2)
     assert str(status.open_conflicts) == "1"
-    assert [(r.source, r.reason, r.count) for r in status.rejections] == [("demo", "signature_mismatch", 40)]
+    assert [(r.source, r.reason, r.count) for r in status.rejections] == [("demo", "signature", 40)]
     assert [pause.key for pause in status.pauses] == ["demo"]
     times = source_times(session, "demo")
-    assert (times.last_received_at, times.last_rejected_reason) == (NOW, "signature_mismatch")
+    assert (times.last_received_at, times.last_rejected_reason) == (NOW, "signature")

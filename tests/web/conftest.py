@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,6 +22,8 @@ from tests.factories import make_user, new_id
 
 SignIn = Callable[[str], FlaskClient]
 Token = Callable[..., dict[str, str]]
+
+_numbers = itertools.count(1)
 
 
 @pytest.fixture
@@ -41,9 +45,7 @@ def sign_in(app: Flask, deps: Deps) -> SignIn:
     """A client signed in as a role, through a one-time link as people are."""
 
     def enter(role: str = "viewer", name: str | None = None) -> FlaskClient:
-        from datetime import timedelta
-
-        name = name or f"{role}-{new_id().hex[-6:]}"
+        name = name or f"{role}-{next(_numbers)}"
         with deps.sessions.begin() as session:
             make_user(session, name=name, role=role)
             issue_sign_in_link(session, name, timedelta(minutes=10), f"link-of-{name}", now=NOW)
@@ -62,7 +64,7 @@ def token(deps: Deps) -> Token:
         token_id = new_id()
         with deps.sessions.begin() as session:
             text = create_token(
-                session, token_id=token_id, name=f"t-{token_id.hex[-8:]}", scopes=scopes, now=NOW
+                session, token_id=token_id, name=f"t-{next(_numbers)}", scopes=scopes, now=NOW
             )
         return {"Authorization": f"Bearer {text}"}
 
