@@ -6,6 +6,7 @@ run this at once. Each job runs once at a time; a missed run is made up for by o
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -129,10 +130,20 @@ def run(deps: Deps) -> None:
     )
     timetable = Timetable(deps, scheduler)
 
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        timetable.processor.stop()
-        scheduler.shutdown(wait=False)
+    stopping = threading.Event()
 
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        first = not stopping.is_set()
+        stopping.set()
+        timetable.processor.stop()
+        if scheduler.running:
+            scheduler.shutdown(wait=False)
+        elif first:
+            # Not started yet: nothing is claimed. A second signal, during the end, changes nothing.
+            raise SystemExit(0)
+
+    # Its warnings of skipped ticks would come twice a second during a long one; they are counted.
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
     log.info("worker.started", worker=timetable.name)

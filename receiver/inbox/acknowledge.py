@@ -33,8 +33,11 @@ def forget_event(
     if event is None:
         raise UnknownEvent(event_id)
     if event.state not in DEAD_LETTERS:
-        raise NotReplayable("not_failed", f"the event is {event.state}: only failed and expired ones are forgotten")
-    _acknowledge(session, [event_id], erase, now)
+        raise NotReplayable(
+            "not_failed", f"the event is {event.state}: only failed and expired ones are forgotten"
+        )
+    if not _acknowledge(session, [event_id], erase, now):
+        raise NotReplayable("not_failed", "the event has been sent round again: look at it anew")
     record(
         session,
         actor=actor,
@@ -56,11 +59,12 @@ def flush_failed(
     limit: int = 1000,
     now: datetime | None = None,
 ) -> int:
-    """Acknowledge up to ``limit`` dead letters that ended longer ago than ``older_than``; returns how many."""
+    """Acknowledge up to ``limit`` dead letters that ended before ``older_than`` ago; returns how many."""
     ids = list(
         session.execute(
             text(
-                "SELECT id FROM webhook_events WHERE state IN ('failed', 'expired') AND acknowledged_at IS NULL"
+                "SELECT id FROM webhook_events"
+                " WHERE state IN ('failed', 'expired') AND acknowledged_at IS NULL"
                 f" AND updated_at <= {_NOW} - CAST(:age AS interval)"
                 " ORDER BY updated_at, id LIMIT :limit FOR UPDATE SKIP LOCKED"
             ),
@@ -103,20 +107,22 @@ def prune_payloads(
     return int(getattr(erased, "rowcount", 0))
 
 
-def _acknowledge(session: Session, ids: list[UUID], erase: bool, now: datetime | None) -> None:
-    parameters = {"ids": ids, "now": now}
-    session.execute(
-        text(
-            f"UPDATE webhook_events SET acknowledged_at = {_NOW}, row_version = row_version + 1"
-            " WHERE id = ANY(CAST(:ids AS uuid[]))"
-        ),
-        parameters,
+def _acknowledge(session: Session, ids: list[UUID], erase: bool, now: datetime | None) -> list[UUID]:
+    # Compared with the state again: an acknowledged row that goes round would fail unseen.
+    statement = text(
+        f"UPDATE webhook_events SET acknowledged_at = {_NOW}, row_version = row_version + 1"
+        " WHERE id = ANY(CAST(:ids AS uuid[])) AND state IN ('failed', 'expired') RETURNING id"
     )
-    if erase:
+    done = list(session.execute(statement, {"ids": ids, "now": now}).scalars())
+    if erase and done:
+        # A request's other events keep the payload that they share until each is forgotten.
         session.execute(
             text(
                 "DELETE FROM webhook_payloads WHERE id IN"
                 " (SELECT payload_id FROM webhook_events WHERE id = ANY(CAST(:ids AS uuid[])))"
+                " AND NOT EXISTS (SELECT 1 FROM webhook_events e"
+                "   WHERE e.payload_id = webhook_payloads.id AND e.acknowledged_at IS NULL)"
             ),
-            parameters,
+            {"ids": done},
         )
+    return done

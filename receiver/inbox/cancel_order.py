@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import exists, or_, select, tuple_
+from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
 from receiver.db import at
-from receiver.inbox.correct_order import lock_order, transactions_of
+from receiver.inbox.correct_order import lock_order, of_order
 from receiver.inbox.models import WebhookEvent
 from receiver.orders.models import LedgerEntry, Order, OrderTransition
 
 
-class NotCancellable(Exception):  # noqa: N818 (an expected refusal)
+class NotCancellable(Exception):
     """``code``: money_held (an unvoided authorization or a capture), events_waiting."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -42,7 +42,12 @@ def cancel_order(
     order.updated_at = at(now)
     session.add(
         OrderTransition(
-            order_id=order.id, from_state=before, to_state="cancelled", at=at(now), by="operator", reason=reason
+            order_id=order.id,
+            from_state=before,
+            to_state="cancelled",
+            at=at(now),
+            by="operator",
+            reason=reason,
         )
     )
     record(session, actor=actor, action="order.cancel", target=f"order:{reference}", reason=reason, now=now)
@@ -66,10 +71,6 @@ def _refuse_if_money_is_held(session: Session, order: Order) -> None:
 
 
 def _refuse_if_events_wait(session: Session, order: Order) -> None:
-    of_order = WebhookEvent.order_reference == order.reference
-    pairs = transactions_of(session, order)
-    if pairs:
-        of_order = or_(of_order, tuple_(WebhookEvent.source, WebhookEvent.transaction_id).in_(pairs))
-    waiting = session.scalar(select(exists().where(of_order, WebhookEvent.state.in_(("pending", "in_flight")))))
-    if waiting:
+    waits = WebhookEvent.state.in_(("pending", "in_flight"))
+    if session.scalar(select(exists().where(of_order(session, order), waits))):
         raise NotCancellable("events_waiting", "an event of this order is still to be worked: try again soon")

@@ -64,11 +64,11 @@ def claimed_from(row: Any) -> Claimed:
     return Claimed(*row[:_FACTS_FROM], event)  # type: ignore[call-arg]
 
 
-def terms_of(settings: Settings, source_name: str) -> SourceTerms:
-    """What the rules compare an event of this source with; nothing where the source is gone."""
+def terms_of(settings: Settings, source_name: str) -> SourceTerms | None:
+    """What the rules compare an event of this source with; None where the settings do not know it."""
     source = settings.sources.get(source_name)
     if source is None:
-        return SourceTerms()
+        return None
     try:
         never_carries = provider(source.provider).never_carries
     except UnknownProvider:

@@ -8,8 +8,9 @@ from datetime import datetime
 from enum import Enum
 from uuid import UUID
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, or_, select, tuple_
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import ColumnElement
 
 from receiver.accounts.actions import record
 from receiver.db import at
@@ -29,7 +30,7 @@ class Unset(Enum):
 UNSET = Unset.UNSET
 
 
-class UnknownOrder(Exception):  # noqa: N818 (an expected refusal)
+class UnknownOrder(Exception):
     """No order of that reference."""
 
     def __init__(self, reference: str) -> None:
@@ -38,7 +39,7 @@ class UnknownOrder(Exception):  # noqa: N818 (an expected refusal)
         self.detail = str(self)
 
 
-class NotCorrectable(Exception):  # noqa: N818 (an expected refusal)
+class NotCorrectable(Exception):
     """``code``: ledger_not_empty (money was recorded under the facts), nothing_to_correct."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -72,7 +73,7 @@ def correct_order(
     *,
     amount_minor: int | None = None,
     currency: str | None = None,
-    sources: Sequence[str] | None | Unset = UNSET,
+    sources: Sequence[str] | Unset | None = UNSET,
     actor: str,
     reason: str,
     now: datetime | None = None,
@@ -127,10 +128,14 @@ def transactions_of(session: Session, order: Order) -> list[tuple[str, str]]:
 
 def refused_events(session: Session, order: Order) -> list[UUID]:
     """The order's dead letters, oldest first: what a repair is followed by replaying."""
-    return list(
-        session.scalars(
-            select(WebhookEvent.id)
-            .where(WebhookEvent.order_reference == order.reference, WebhookEvent.state.in_(DEAD_LETTERS))
-            .order_by(WebhookEvent.id)
-        )
-    )
+    query = select(WebhookEvent.id).where(of_order(session, order), WebhookEvent.state.in_(DEAD_LETTERS))
+    return list(session.scalars(query.order_by(WebhookEvent.id)))
+
+
+def of_order(session: Session, order: Order) -> ColumnElement[bool]:
+    """The condition for an order's events: by its reference, or by a transaction bound to it."""
+    by_reference = WebhookEvent.order_reference == order.reference
+    pairs = transactions_of(session, order)
+    if not pairs:
+        return by_reference
+    return or_(by_reference, tuple_(WebhookEvent.source, WebhookEvent.transaction_id).in_(pairs))

@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from psycopg import errors
@@ -37,14 +36,21 @@ SAME_AGAIN = 5
 
 _REPEATED = (errors.DeadlockDetected, errors.SerializationFailure)
 _LOCKED = (errors.LockNotAvailable,)
+_TIMED_OUT = (errors.QueryCanceled,)
 
 log = logger("worker")
 
 
 @dataclass(slots=True)
 class _Claim:
+    """What is still to be settled. ``ends``: rows whose end is known, but could not be written yet;
+    ``locked``: orders and transactions that somebody else was found to hold.
+    """
+
     id: UUID
     rows: list[Claimed]
+    ends: dict[UUID, Settlement] = field(default_factory=dict)
+    locked: set[tuple[str, str]] = field(default_factory=set)
 
 
 class Processor:
@@ -137,16 +143,21 @@ class Processor:
                 self._work_alone(taken, row)
 
     def _work_alone(self, taken: _Claim, row: Claimed) -> None:
+        started = time.monotonic()
         try:
-            if not self._renewed(taken, row):
-                taken.rows.remove(row)
+            self._renew(taken)
+            if row not in taken.rows:
+                return
+            if not taken.locked.isdisjoint(_held_by(row)):
+                # One wait for a locked order is enough for all its events.
+                self._deferred(taken, row)
                 return
             self._settled(taken, self._transaction(taken, [row]))
         except ClaimLost:
             log.warning("event.claim_lost", event_id=str(row.id))
             taken.rows.remove(row)
         except Exception as error:
-            self._failed(taken, row, error)
+            self._failed(taken, row, error, started)
 
     def _transaction(self, taken: _Claim, rows: list[Claimed]) -> Worked:
         """T2, repeated with the same attempt where only a race was lost."""
@@ -180,49 +191,65 @@ class Processor:
             {"statement": f"{limit}ms"},
         )
 
-    def _renewed(self, taken: _Claim, row: Claimed) -> bool:
+    def _renew(self, taken: _Claim) -> None:
+        """Move the lease of all rows that still wait for their turn; those that are not ours drop out."""
         with self._deps.sessions.begin() as session:
             mine = renew(
                 session,
                 INBOX,
                 taken.id,
-                [row.id],
+                [row.id for row in taken.rows],
                 lease=self._deps.settings.lease,
                 now=self._deps.clock.now(),
             )
-        return row.id in mine
+        taken.rows = [row for row in taken.rows if row.id in mine]
 
-    def _failed(self, taken: _Claim, row: Claimed, error: Exception) -> None:
+    def _failed(self, taken: _Claim, row: Claimed, error: Exception, started: float) -> None:
         """One row's own failure: back to pending, by its kind soon and uncounted or by backoff."""
-        code = _code(error)
         if isinstance(error, DBAPIError) and isinstance(error.orig, _LOCKED):
-            log.warning("event.deferred", event_id=str(row.id), code="order_locked")
-            settlement = defer(row.id, "order_locked", "the order was locked by somebody else")
-        else:
-            log.exception("event.attempt_failed", event_id=str(row.id), code=code, attempt=row.attempts)
-            settlement = release(
-                row.id, row.attempts, self._deps.dice.jitter(), code, scrub(f"{type(error).__name__}: {error}")
-            )
-        self._write(taken, [settlement], row.claimed_at)
-        taken.rows.remove(row)
+            taken.locked.update(_held_by(row))
+            self._deferred(taken, row)
+            return
+        code = _code(error)
+        log.exception("event.attempt_failed", event_id=str(row.id), code=code, attempt=row.attempts)
+        settlement = release(row.id, row.attempts, self._deps.dice.jitter(), code, _told(error))
+        self._write(taken, row, settlement, time.monotonic() - started)
 
-    def _write(self, taken: _Claim, settlements: list[Settlement], started_at: datetime | None = None) -> None:
+    def _deferred(self, taken: _Claim, row: Claimed) -> None:
+        log.warning("event.deferred", event_id=str(row.id), code="order_locked")
+        self._write(taken, row, defer(row.id, "order_locked", "the order was locked by somebody else"))
+
+    def _write(self, taken: _Claim, row: Claimed, settlement: Settlement, seconds: float = 0.0) -> None:
+        # Kept until it is written: an attempt that ended with the database away must count, or poison
+        # that takes the database along would never die.
+        taken.ends[row.id] = settlement
         with self._deps.sessions.begin() as session:
             settle(
                 session,
                 INBOX,
                 taken.id,
-                settlements,
+                [settlement],
                 worker=self._worker,
-                started_at=started_at,
+                started_at=row.claimed_at,
+                duration_ms=int(seconds * 1000),
                 now=self._deps.clock.now(),
             )
+        taken.rows.remove(row)
 
     def _hand_back_owed(self) -> None:
         """Give back what is still claimed: a shutdown, or a database that went away in between."""
         for taken in list(self._owed):
             if taken.rows:
-                self._write(taken, [hand_back(row.id) for row in taken.rows])
+                with self._deps.sessions.begin() as session:
+                    settle(
+                        session,
+                        INBOX,
+                        taken.id,
+                        [taken.ends.get(row.id) or hand_back(row.id) for row in taken.rows],
+                        worker=self._worker,
+                        started_at=taken.rows[0].claimed_at,
+                        now=self._deps.clock.now(),
+                    )
                 log.warning("batch.handed_back", rows=len(taken.rows))
             self._owed.remove(taken)
 
@@ -245,7 +272,25 @@ class Processor:
         taken.rows = list(by_id.values())
 
 
+def _held_by(row: Claimed) -> set[tuple[str, str]]:
+    """What must be free for this row: its order by reference, its transaction by source."""
+    event = row.event
+    held = {("", event.order_reference)} if event.order_reference is not None else set()
+    return held | ({(event.source, event.transaction_id)} if event.transaction_id is not None else set())
+
+
+def _cause(error: Exception) -> BaseException:
+    # SQLAlchemy's own text repeats the statement and its parameters: customers' facts.
+    return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+
+
 def _code(error: Exception) -> str:
     """A reason code for a fault of ours: the database's own error name, or the exception's class."""
-    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    return f"error:{type(cause).__name__}"
+    cause = _cause(error)
+    return "timed_out" if isinstance(cause, _TIMED_OUT) else f"error:{type(cause).__name__}"
+
+
+def _told(error: Exception) -> str:
+    """The fault in words that a row may keep."""
+    cause = _cause(error)
+    return scrub(f"{type(cause).__name__}: {cause}")

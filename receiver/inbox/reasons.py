@@ -20,13 +20,15 @@ class Help:
 
 REFUSED: dict[str, Help] = {
     "amount": Help(
-        "The event's amount is not the order's, so the order was left as it was.",
-        "Compare both amounts with the provider's own page; was the order registered with the right amount?",
+        "The event's amount is not the order's.",
+        "Compare both amounts with the provider's own page. If the order was registered wrongly, correct it on "
+        "its page.",
         "The same again, until the order's amount is corrected; then it is applied.",
     ),
     "currency": Help(
-        "The event's currency is not the order's, so the order was left as it was.",
-        "Was the order registered in the right currency? A provider may settle in another one than asked.",
+        "The event's currency is not the order's.",
+        "Was the order registered in the right currency? If not, correct it on its page. A provider may also "
+        "settle in another one than asked.",
         "The same again, until the order's currency is corrected; then it is applied.",
     ),
     "refund_total": Help(

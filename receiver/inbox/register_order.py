@@ -19,7 +19,7 @@ MAX_AMOUNT = 10**15
 """The largest amount in minor units: the largest that an event may carry."""
 
 
-class OrderRefused(Exception):  # noqa: N818 (an expected refusal)
+class OrderRefused(Exception):
     """Facts that no order can have. ``code``: bad_reference, bad_amount, bad_currency, bad_sources."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -28,7 +28,7 @@ class OrderRefused(Exception):  # noqa: N818 (an expected refusal)
         self.detail = detail
 
 
-class OrderFactsDiffer(Exception):  # noqa: N818 (an expected refusal)
+class OrderFactsDiffer(Exception):
     """The reference is registered already, with other facts."""
 
     def __init__(self, detail: str) -> None:
@@ -105,6 +105,8 @@ def check_facts(reference: object, amount_minor: object, currency: object, sourc
     if sources is not None and (
         not isinstance(sources, list | tuple)
         or not sources
-        or not all(isinstance(source, str) and 1 <= len(source) <= 64 and "\0" not in source for source in sources)
+        or not all(
+            isinstance(source, str) and 1 <= len(source) <= 64 and "\0" not in source for source in sources
+        )
     ):
         raise OrderRefused("bad_sources", "sources must be a list of source names, or left out for any")

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
 from receiver.inbox.claimed import terms_of
+from receiver.inbox.judge import judge
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.table import INBOX
-from receiver.orders.decide import decide
 from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
 from receiver.orders.ledger import apply
 from receiver.orders.load import load
@@ -23,7 +23,7 @@ from receiver.queue.table import DEAD_LETTERS
 from receiver.settings import Settings
 
 
-class UnknownEvent(Exception):  # noqa: N818 (an expected refusal)
+class UnknownEvent(Exception):
     """No event of that id."""
 
     def __init__(self, event_id: UUID) -> None:
@@ -32,7 +32,7 @@ class UnknownEvent(Exception):  # noqa: N818 (an expected refusal)
         self.detail = str(self)
 
 
-class RowChanged(Exception):  # noqa: N818 (an expected refusal)
+class RowChanged(Exception):
     """The row is no longer what the operator saw; nothing was done."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class RowChanged(Exception):  # noqa: N818 (an expected refusal)
         self.detail = str(self)
 
 
-class NotReplayable(Exception):  # noqa: N818 (an expected refusal)
+class NotReplayable(Exception):
     """``code``: not_ended (it goes round by itself), processed_needs_admin."""
 
     def __init__(self, code: str, detail: str) -> None:
@@ -121,14 +121,7 @@ def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
         raise UnknownEvent(event_id)
     facts = facts_of(event)
     book = load(session, [facts])
-    order = book.order_of(facts)
-    decision = decide(
-        order,
-        facts,
-        terms_of(settings, event.source),
-        foreign=book.is_foreign(order, facts),
-        effect_elsewhere=book.effect_elsewhere(order, facts),
-    )
+    order, decision = judge(book, facts, terms_of(settings, event.source))
     if order is not None and isinstance(decision, Apply):
         applied = apply(order, decision)
         if applied.from_state != applied.to_state:

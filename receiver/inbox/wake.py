@@ -80,7 +80,9 @@ def send_round_not_ours(
 ) -> list[UUID]:
     """Replay by `system`: events ignored as `not_ours` whose transaction turned out to be ours."""
     parameters = {**_keys((), transactions), "now": now, "give_up": give_up}
-    return _audited(session, session.execute(_NOT_OURS, parameters).scalars(), "transaction became known", now)
+    return _audited(
+        session, session.execute(_NOT_OURS, parameters).scalars(), "transaction became known", now
+    )
 
 
 def _keys(references: Collection[str], transactions: Collection[TransactionKey]) -> dict[str, object]:

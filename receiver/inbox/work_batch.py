@@ -15,10 +15,10 @@ from uuid import UUID
 from sqlalchemy.orm import Session
 
 from receiver.inbox.claimed import Claimed, terms_of
+from receiver.inbox.judge import judge
 from receiver.inbox.minutes import Key, MinuteCount, add_minutes, minute_of
 from receiver.inbox.table import INBOX, LATE_ENDS
 from receiver.inbox.wake import send_round_lifted, send_round_not_ours, wake
-from receiver.orders import decide as rules
 from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
 from receiver.orders.facts import SourceTerms, TransactionKey
 from receiver.orders.ledger import apply
@@ -28,7 +28,7 @@ from receiver.queue.settle import Settled, Settlement, fail, finish, park, settl
 from receiver.settings import Settings
 
 
-class ClaimLost(Exception):  # noqa: N818 (a race, no error: the rows are another's now)
+class ClaimLost(Exception):
     """Some rows of the batch are no longer this claim's; nothing was committed for any."""
 
 
@@ -44,6 +44,7 @@ class _Work:
     unbound: set[TransactionKey] = field(default_factory=set)
     lifted: set[UUID] = field(default_factory=set)
     outcomes: dict[UUID, str] = field(default_factory=dict)
+    waiting: set[UUID] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def work_batch(
     ordered = sorted(rows, key=lambda row: (row.event.order_reference is None, row.received_at, row.id))
     book = load(session, [row.event for row in ordered])
     work = _Work()
-    terms: dict[str, SourceTerms] = {}
+    terms: dict[str, SourceTerms | None] = {}
     for row in ordered:
         source = row.event.source
         if source not in terms:
@@ -80,24 +81,20 @@ def work_batch(
     settled = _settle(session, claim_id, ordered, work, worker, started, now)
     _wake(session, book, work, settings.give_up, now)
     elapsed = timedelta(seconds=time.monotonic() - started)
-    add_minutes(session, _count(ordered, settled, work.outcomes, elapsed))
-    return Worked(settled, work.outcomes)
+    outcomes = _outcomes(settled, work)
+    add_minutes(session, _count(ordered, settled, outcomes, work.waiting, elapsed))
+    return Worked(settled, outcomes)
 
 
-def _work_one(book: Book, row: Claimed, terms: SourceTerms, work: _Work) -> None:
+def _work_one(book: Book, row: Claimed, terms: SourceTerms | None, work: _Work) -> None:
     event = row.event
-    order = book.order_of(event)
-    decision = rules.decide(
-        order,
-        event,
-        terms,
-        foreign=book.is_foreign(order, event),
-        effect_elsewhere=book.effect_elsewhere(order, event),
-    )
+    order, decision = judge(book, event, terms)
     key = (event.source, event.transaction_id or "")
-    if order is None and event.order_reference is None and event.transaction_id is not None:
+    if event.transaction_id is not None and _hangs_on_transaction(decision):
         work.unbound.add(key)
-    if order is not None and (isinstance(decision, Apply) or (isinstance(decision, Refuse) and decision.marks)):
+    if order is not None and (
+        isinstance(decision, Apply) or (isinstance(decision, Refuse) and decision.marks)
+    ):
         applied = apply(order, decision)
         if book.owners.get(key) is None:
             work.bound.add(key)
@@ -120,6 +117,13 @@ def _work_one(book: Book, row: Claimed, terms: SourceTerms, work: _Work) -> None
             work.lifted.add(order.id)
     work.settlements.append(_settlement(row, decision))
     work.outcomes[row.id] = _outcome(decision)
+    if isinstance(decision, Park) and row.parked_reason == decision.reason:
+        work.waiting.add(row.id)
+
+
+def _hangs_on_transaction(decision: Decision) -> bool:
+    """Whether the event would be decided otherwise if its transaction were known."""
+    return isinstance(decision, Ignore | Park) and decision.reason in ("not_ours", "transaction_unknown")
 
 
 def _settlement(row: Claimed, decision: Decision) -> Settlement:
@@ -192,14 +196,29 @@ def _wake(session: Session, book: Book, work: _Work, give_up: timedelta, now: da
         wake(session, work.references, work.transactions, now=now)
 
 
+def _outcomes(settled: Sequence[Settled], work: _Work) -> dict[UUID, str]:
+    """The words for what became of the rows; the deadline may have ended one that was to wait."""
+    words = dict(work.outcomes)
+    for row in settled:
+        if words[row.row_id] == "parked" and row.state != "pending":
+            words[row.row_id] = "ignored" if row.state == INBOX.success else row.state
+    return words
+
+
 def _count(
-    rows: Sequence[Claimed], settled: Sequence[Settled], outcomes: dict[UUID, str], elapsed: timedelta
+    rows: Sequence[Claimed],
+    settled: Sequence[Settled],
+    outcomes: dict[UUID, str],
+    waiting: set[UUID],
+    elapsed: timedelta,
 ) -> dict[Key, MinuteCount]:
     states = {row.row_id: row.state for row in settled}
     counted: dict[Key, MinuteCount] = {}
     for row in rows:
         state = states[row.id]
-        result = outcomes[row.id] if state in ("processed", "pending") else state
+        if state == "pending" and row.id in waiting:
+            continue  # a further look is no further event
+        result = outcomes[row.id]
         ended = row.claimed_at + elapsed
         duration = None
         if state != "pending":

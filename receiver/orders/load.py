@@ -112,7 +112,13 @@ def load(session: Session, events: Sequence[PaymentEvent]) -> Book:
     )
     for id_, reference, sources, amount_minor, currency, state, cancelled in locked:
         order = OrderFacts(
-            id_, reference, None if sources is None else tuple(sources), amount_minor, currency, cancelled, state
+            id_,
+            reference,
+            None if sources is None else tuple(sources),
+            amount_minor,
+            currency,
+            cancelled,
+            state,
         )
         book.by_id[id_] = order
         book.by_reference[reference] = order

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from receiver.orders.facts import LedgerLine, OrderFacts, Totals, TransactionFacts, TransactionKey
 
 
-class FactsChanged(Exception):  # noqa: N818 (a race, no error: the caller decides anew)
+class FactsChanged(Exception):
     """Another worker bound one of the batch's transactions meanwhile."""
 
 
