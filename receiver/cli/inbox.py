@@ -70,9 +70,12 @@ def filter_options(command: Command) -> Command:
             ("--to", "Received before this time."),
         )
     ):
-        command = click.option(name, FIELDS[name], help=text)(command)
+        command = click.option(name, ASKED + FIELDS[name], help=text)(command)
     return command
 
+
+ASKED = "asked_"
+"""Begins the parameter names of the filter's options: an act's own ``reason`` is another thing."""
 
 FIELDS = {
     "--source": "source",
@@ -91,7 +94,7 @@ FIELDS = {
 def read_filter(asked: dict[str, Any]) -> Filter:
     """The filter of a command's options. Ends the command with a sentence where it cannot be asked."""
     try:
-        return Filter.parse({key.rstrip("_"): value for key, value in asked.items() if value})
+        return Filter.parse({key.removeprefix(ASKED).rstrip("_"): v for key, v in asked.items() if v})
     except FilterError as error:
         raise click.UsageError(str(error)) from error
 

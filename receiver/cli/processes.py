@@ -83,9 +83,9 @@ def _embedded_psql() -> str | None:
 
 def _conninfo(url: URL) -> tuple[str, str]:
     """The URL as libpq reads it without its password (others may read a command line), and that."""
-    plain = url.set(drivername="postgresql", password=None)
-    password = url.password
-    return plain.render_as_string(hide_password=False), "" if password is None else str(password)
+    # URL.set() takes None for "leave it as it is".
+    plain = URL.create("postgresql", url.username, None, url.host, url.port, url.database, url.query)
+    return plain.render_as_string(), url.password or ""
 
 
 def _become(line: Sequence[str], environ: Mapping[str, str]) -> None:
