@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
@@ -21,6 +22,10 @@ from receiver.dice import LoadedDice
 from receiver.embedded import EmbeddedPostgres
 from receiver.schema import upgrade
 from receiver.settings import Secret, Settings, Source
+
+if TYPE_CHECKING:
+    from tests.doors import Door
+    from tests.running import Web
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """Where the clocks of tests stand."""
@@ -106,6 +111,37 @@ def make_deps(database_url: str, clock: FixedClock) -> Iterator[MakeDeps]:
 def deps(make_deps: MakeDeps) -> Deps:
     """Deps of one process on the test's database."""
     return make_deps()
+
+
+@pytest.fixture
+def open_door(make_deps: MakeDeps) -> Iterator[Callable[..., Door]]:
+    """Open the intake of one more web process on the test's database; keyword arguments are settings."""
+    from tests.doors import Door, door_sources
+
+    opened: list[Door] = []
+
+    def open_one(**settings: object) -> Door:
+        opened.append(Door(make_deps(**{"sources": door_sources(), **settings})))
+        return opened[-1]
+
+    yield open_one
+    for door in opened:
+        door.close()
+
+
+@pytest.fixture
+def door(open_door: Callable[..., Door]) -> Door:
+    """The intake of one web process, with a clock that stands."""
+    return open_door()
+
+
+@pytest.fixture(scope="module")
+def web(server: EmbeddedPostgres) -> Iterator[Web]:
+    """The shipped web server as a process, on a database of the module's own."""
+    from tests.running import new_database, run_web
+
+    with new_database(server) as url, run_web(url) as running:
+        yield running
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 
 from receiver.clock import FixedClock
 from receiver.deps import Deps
-from receiver.dice import LoadedDice
 from receiver.embedded import EmbeddedPostgres
 from receiver.settings import Secret, Settings, Source
 from tests.doors import Door
@@ -91,7 +90,7 @@ def door_of(database: str) -> Iterator[Any]:
         source = replace(Source(name, provider, secrets), timestamp=timestamp)
         settings = Settings(database_url=database, sources={name: source}, secret_key="k")
         clock = FixedClock(datetime.fromtimestamp(case["now"], UTC))
-        opened.append(Door(Deps.build(settings, clock=clock, dice=LoadedDice(hash(name)))))
+        opened.append(Door(Deps.build(settings, clock=clock)))
         return opened[-1], name
 
     yield open_for
