@@ -40,6 +40,8 @@ def create_app(deps: Deps | None = None) -> Flask:
     app.extensions["intake"] = Intake(deps)
     app.extensions["intake_counts"] = IntakeCounts(deps)
     app.register_blueprint(webhooks.blueprint)
+    # Before the pages, which put the proxy's word in front: the door must hear it too.
+    app.wsgi_app = webhooks.Door(app)  # type: ignore[method-assign]
     pages.register(app, deps)
     return app
 

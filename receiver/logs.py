@@ -23,6 +23,8 @@ _QUERY = re.compile(r"(https?://[^\s?]+)\?[^\s]*")
 
 def scrub(text: str) -> str:
     """Cut credentials and query strings out of URLs in a text for people (errors, log lines)."""
+    if "://" not in text:
+        return text
     return _QUERY.sub(r"\1?[cut]", _URL_CREDENTIALS.sub(r"\1", text))
 
 

@@ -2,16 +2,22 @@
 
 Raw bytes first, then the signature over them, then the provider's one reader, one statement, the
 commit, the answer. No session, cookie or form protection here: the signature is the protection.
+
+`Door` is plain WSGI in front of Flask and answers such posts itself: Flask's request, session and
+hooks cost more than all that is done here. What it does not take goes to Flask, whose route (needed
+for the 405 of other methods) gives the same answers through the same code.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
+from functools import lru_cache
+from http import HTTPStatus
+from typing import Any, NamedTuple
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Flask, Response, current_app, request
+from werkzeug.datastructures import EnvironHeaders
 
 from receiver.deps import Deps
 from receiver.inbox.intake import Intake, IntakeUnavailable
@@ -24,7 +30,9 @@ from receiver.providers.registry import UnknownProvider, provider
 from receiver.providers.strict_json import Unreadable
 from receiver.settings import Source
 from receiver.signature import Unverified
+from receiver.web.headers import CONTENT_POLICY
 from receiver.web.intake_counts import IntakeCounts
+from receiver.web.raw_body import Environ, Refused, read_body
 
 blueprint = Blueprint("webhooks", __name__)
 
@@ -32,19 +40,6 @@ log = logger("intake")
 
 RETRY_AFTER_SECONDS = 5
 """What a 503 asks for: soon, since providers' own schedules start slow."""
-
-CHUNK = 64 * 1024
-
-
-class Refused(Exception):
-    """The request is answered with ``status``; ``reason`` is the operator's, never the sender's."""
-
-    def __init__(self, status: int, reason: str, **more: Any) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.more = more
-
 
 ANSWERS = {
     400: b'{"error": "unreadable"}',
@@ -54,31 +49,75 @@ ANSWERS = {
     413: b'{"error": "too large"}',
     415: b'{"error": "content encoding not accepted"}',
     422: b'{"error": "unusable id"}',
+    500: b'{"error": "fault"}',
     503: b'{"error": "unavailable"}',
 }
 """One body for each status: nothing of the reason, and nothing of what is stored."""
 
 
+PREFIX = "/webhooks/"
+
+
+class Answer(NamedTuple):
+    """What the sender is told."""
+
+    status: int
+    body: bytes
+
+
 @blueprint.route("/webhooks/<source_name>", methods=["POST"], provide_automatic_options=False)
 @blueprint.route("/webhooks/<source_name>/", methods=["POST"], provide_automatic_options=False)
 def receive(source_name: str) -> Response:
+    """The same by way of Flask."""
+    status, body = receive_from(current_app.extensions, source_name, request.environ)
+    return Response(body, status=status, headers=_headers(status, body))
+
+
+class Door:
+    """The WSGI application in front of Flask's."""
+
+    def __init__(self, app: Flask) -> None:
+        self._extensions = app.extensions
+        self._flask = app.wsgi_app
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        path: str = environ.get("PATH_INFO", "")
+        if not path.startswith(PREFIX) or environ["REQUEST_METHOD"] != "POST":
+            return self._flask(environ, start_response)
+        source_name = path[len(PREFIX) :].removesuffix("/")
+        hosts = self._extensions["receiver"].settings.trusted_hosts
+        if "/" in source_name or not source_name or hosts:
+            # Flask knows what to say to a stranger's path or host.
+            return self._flask(environ, start_response)
+        status, body = receive_from(self._extensions, source_name, environ)
+        start_response(f"{status} {HTTPStatus(status).phrase}", _headers(status, body))
+        return (body,)
+
+
+def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ) -> Answer:
     """Verify, store, answer."""
-    deps: Deps = current_app.extensions["receiver"]
-    counts: IntakeCounts = current_app.extensions["intake_counts"]
+    deps: Deps = extensions["receiver"]
+    counts: IntakeCounts = extensions["intake_counts"]
     body = b""
     try:
-        source = deps.settings.sources.get(source_name)
-        if source is None:
-            raise Refused(404, "unknown_source")
+        source = _source(deps, source_name)
         spoken = _provider_of(source)
-        body = _read_body(deps)
-        verdict = spoken.verify(source, request.headers, body, deps.clock.unix())
-        if isinstance(verdict, Unverified):
-            raise Refused(401, verdict.reason, skew_seconds=verdict.skew_seconds)
-        return _stored(deps, counts, source, spoken, body, verdict.key_id)
+        body = read_body(environ, deps.settings)
+        key_id = _verified(deps, source, spoken, environ, body)
+        return _stored(deps, extensions["intake"], counts, source, spoken, environ, body, key_id)
     except Refused as refused:
-        _note(deps, counts, source_name, refused, body)
-        return _answer(refused.status)
+        _note(deps, counts, source_name, refused, environ, body)
+        return Answer(refused.status, ANSWERS[refused.status])
+    except Exception as error:
+        log.exception("webhook.fault", error=type(error).__name__)
+        return Answer(500, ANSWERS[500])
+
+
+def _source(deps: Deps, name: str) -> Source:
+    source = deps.settings.sources.get(name)
+    if source is None:
+        raise Refused(404, "unknown_source")
+    return source
 
 
 def _provider_of(source: Source) -> Provider:
@@ -91,89 +130,40 @@ def _provider_of(source: Source) -> Provider:
     return spoken
 
 
-def _read_body(deps: Deps) -> bytes:
-    """The raw bytes, under the limit and the deadline; Flask's own reading is never used here."""
-    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
-        raise Refused(415, "content_encoding")
-    limit = deps.settings.max_body_bytes
-    announced = _announced()
-    if announced is not None and announced > limit:
-        raise Refused(413, "too_large")
-    if announced is None and not request.environ.get("wsgi.input_terminated"):
-        # Without a length and without chunks there is no body.
-        return b""
-    stream = request.environ["wsgi.input"]
-    parts: list[bytes] = []
-    length = 0
-    with _deadline(deps.settings.read_timeout.total_seconds()):
-        while announced is None or length < announced:
-            wanted = CHUNK if announced is None else min(CHUNK, announced - length)
-            try:
-                part = stream.read(wanted)
-            except _GunicornBodyError as error:
-                raise Refused(400, "broken_body") from error
-            if not part:
-                break
-            parts.append(part)
-            length += len(part)
-            if length > limit:
-                raise Refused(413, "too_large")
-    if announced is not None and length != announced:
-        raise Refused(400, "short_body")
-    return b"".join(parts)
+def _verified(deps: Deps, source: Source, spoken: Provider, environ: Environ, body: bytes) -> str:
+    verdict = spoken.verify(source, EnvironHeaders(environ), body, deps.clock.unix())
+    if isinstance(verdict, Unverified):
+        raise Refused(401, verdict.reason, skew_seconds=verdict.skew_seconds)
+    return verdict.key_id
 
 
-def _announced() -> int | None:
-    text = request.environ.get("CONTENT_LENGTH")
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit()):
-        raise Refused(400, "content_length")
-    return int(text)
+@lru_cache(maxsize=512)
+def _header_name(key: str) -> str | None:
+    """The header that a key of the environment stands for; None where it is none."""
+    if key in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+        return key.replace("_", "-").title()
+    if key.startswith("HTTP_") and key not in ("HTTP_CONTENT_TYPE", "HTTP_CONTENT_LENGTH"):
+        return key[5:].replace("_", "-").title()
+    return None
 
 
-def _body_errors() -> tuple[type[BaseException], ...]:
-    try:
-        from gunicorn.http.errors import ParseException
-    except ImportError:  # another WSGI server
-        return (OSError,)
-    return (OSError, ParseException)
-
-
-_GunicornBodyError = _body_errors()
-
-
-@contextlib.contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
-    """A total time for reading a body, kept by gevent; other workers leave it to the proxy."""
-    if not _gevent_runs():
-        yield
-        return
-    import gevent
-
-    try:
-        with gevent.Timeout(seconds):
-            yield
-    except gevent.Timeout as error:
-        raise Refused(408, "slow_body") from error
-
-
-def _gevent_runs() -> bool:
-    try:
-        from gevent.monkey import is_module_patched
-    except ImportError:
-        return False
-    return bool(is_module_patched("socket"))
+def _sent_headers(environ: Environ) -> list[tuple[str, str]]:
+    return [(name, value) for key, value in environ.items() if (name := _header_name(key)) and value]
 
 
 def _stored(
-    deps: Deps, counts: IntakeCounts, source: Source, spoken: Provider, body: bytes, key_id: str
-) -> Response:
-    headers = kept_headers(request.headers.items(), spoken.secret_headers)
-    intake: Intake = current_app.extensions["intake"]
+    deps: Deps,
+    intake: Intake,
+    counts: IntakeCounts,
+    source: Source,
+    spoken: Provider,
+    environ: Environ,
+    body: bytes,
+    key_id: str,
+) -> Answer:
+    headers = kept_headers(_sent_headers(environ), spoken.secret_headers)
     try:
-        events = spoken.read(source.name, request.headers, body)
+        events = spoken.read(source.name, EnvironHeaders(environ), body)
         receipts = store(
             deps, intake, events, body=body, headers=headers, key_id=key_id, now=deps.clock.now()
         )
@@ -182,8 +172,8 @@ def _stored(
     except UnusableId as error:
         raise Refused(422, error.code, detail=error.detail, headers=headers) from error
     except IntakeUnavailable as error:
-        log.error("webhook.unavailable", source=source.name, code=error.code, length=len(body))
-        return _answer(503)
+        log.warning("webhook.unavailable", source=source.name, code=error.code, length=len(body))
+        return Answer(503, ANSWERS[503])
     for receipt in receipts:
         counts.received(source.name, receipt.result)
         level = log.warning if receipt.result == "conflict" else log.info
@@ -196,22 +186,22 @@ def _stored(
             length=len(body),
             key_id=key_id,
         )
-    return Response(
-        f'{{"received": true, "receipt": "{receipts[0].id}"}}', status=200, mimetype="application/json"
-    )
+    return Answer(200, b'{"received": true, "receipt": "%s"}' % str(receipts[0].id).encode())
 
 
-def _note(deps: Deps, counts: IntakeCounts, source_name: str, refused: Refused, body: bytes) -> None:
+def _note(
+    deps: Deps, counts: IntakeCounts, source_name: str, refused: Refused, environ: Environ, body: bytes
+) -> None:
     known = source_name in deps.settings.sources
     sha256 = hashlib.sha256(body).hexdigest() if body else None
     headers = refused.more.get("headers")
-    announced = request.environ.get("CONTENT_LENGTH") or ""
+    announced = environ.get("CONTENT_LENGTH") or ""
     length = len(body) or (int(announced) if announced.isdigit() and len(announced) < 19 else 0)
     rejection = Rejection(
         source=source_name if known else UNKNOWN_SOURCE,
         reason=refused.reason,
         at=deps.clock.wall(),
-        remote_address=(request.remote_addr or "")[:64],
+        remote_address=environ.get("REMOTE_ADDR", "")[:64],
         length=length,
         sha256=sha256,
         skew_seconds=refused.more.get("skew_seconds"),
@@ -231,8 +221,13 @@ def _note(deps: Deps, counts: IntakeCounts, source_name: str, refused: Refused, 
     )
 
 
-def _answer(status: int) -> Response:
-    response = Response(ANSWERS[status], status=status, mimetype="application/json")
+def _headers(status: int, body: bytes) -> list[tuple[str, str]]:
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("Content-Security-Policy", CONTENT_POLICY),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
     if status == 503:
-        response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    return response
+        headers.append(("Retry-After", str(RETRY_AFTER_SECONDS)))
+    return headers
