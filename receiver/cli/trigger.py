@@ -14,10 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from receiver.cli.home import environment, speaking_settings
 from receiver.cli.output import Refused, json_option, print_facts, print_json, refusals
+from receiver.providers.payment_event import Kind
 from receiver.providers.registry import UnknownProvider, provider
 from receiver.settings import Settings, Source
 from receiver.simulator import trigger as playing
-from receiver.simulator.dialects import DIALECTS
+from receiver.simulator.dialects import DIALECTS, Dialect
 from receiver.simulator.order_api import OrderApi, TriggerError
 from receiver.simulator.scenarios import ENDS, FAULTS, SEEDED_TIME, PlannedOrder, Run, plan, run_tag
 
@@ -67,24 +68,8 @@ def trigger(
         spoken = provider(source.provider)
         if not spoken.usable_secrets(source):
             raise Refused(f"the source {source.name} has no usable secret here to sign with")
-        made = plan(
-            Run(
-                source=source.name,
-                kind=kind,
-                dialect=dialect,
-                tag=secrets.token_hex(4)
-                if seed is None
-                else run_tag(seed, source.name, kind, fault, currency.upper(), order_reference),
-                made_at=datetime.now(UTC).replace(microsecond=0) if seed is None else SEEDED_TIME,
-                fault=fault,
-                count=count,
-                currency=currency.upper(),
-                account=source.account,
-                live=source.live,
-                window_seconds=int(source.tolerance.total_seconds()) if source.tolerance else 300,
-                given=None if order_reference is None else _given(api, order_reference, source.name),
-            )
-        )
+        given = None if order_reference is None else _given(api, order_reference, source.name)
+        made = plan(_run(source, dialect, kind, fault, count, currency.upper(), seed, given))
         with _progress(as_json) as progress:
             report = playing.trigger(
                 api,
@@ -94,17 +79,44 @@ def trigger(
                 wait_seconds=wait,
                 progress=progress,
             )
-    references = list(dict.fromkeys(post.order_reference for chain in made.chains for post in chain))
+    references = list(dict.fromkeys(post.order_reference for post in made.posts))
     if as_json:
         print_json({**report.as_json(), "orders_used": references[:1000]})
     else:
-        _print_report(
-            report,
-            ENDS[kind] if fault is None else None,
-            references,
-        )
+        _print_report(report, ENDS[kind] if fault is None else None, references, seed)
     if report.unexpected_count:
         raise click.exceptions.Exit(1)
+
+
+def _run(
+    source: Source,
+    dialect: Dialect,
+    kind: Kind,
+    fault: str | None,
+    count: int,
+    currency: str,
+    seed: int | None,
+    given: PlannedOrder | None,
+) -> Run:
+    if seed is None:
+        tag, made_at = secrets.token_hex(4), datetime.now(UTC).replace(microsecond=0)
+    else:
+        tag = run_tag(seed, source.name, kind, fault, currency, given.reference if given else None)
+        made_at = SEEDED_TIME
+    return Run(
+        source=source.name,
+        kind=kind,
+        dialect=dialect,
+        tag=tag,
+        made_at=made_at,
+        fault=fault,
+        count=count,
+        currency=currency,
+        account=source.account,
+        live=source.live,
+        window_seconds=int(source.tolerance.total_seconds()) if source.tolerance else 300,
+        given=given,
+    )
 
 
 def _source(settings: Settings, provider_name: str, source_name: str | None) -> Source:
@@ -152,7 +164,7 @@ def _progress(quiet: bool) -> Iterator[playing.Progress]:
         yield show
 
 
-def _print_report(report: playing.Report, end: str | None, references: list[str]) -> None:
+def _print_report(report: playing.Report, end: str | None, references: list[str], seed: int | None) -> None:
     rate = report.posts / report.seconds if report.seconds else 0.0
     named = references[0] if len(references) == 1 else f"{references[0]} … {references[-1]}"
     expected = f" (expected: {end})" if end else ""
@@ -167,6 +179,8 @@ def _print_report(report: playing.Report, end: str | None, references: list[str]
     )
     for line in (*report.details, *report.notes):
         click.echo(f"  {line}")
+    if seed is not None:
+        click.echo(f"  The seed {seed} gives the same ids again: a repeat sends duplicates.")
     for line in report.unexpected:
         click.echo(f"not as expected: {line}", err=True)
     more = report.unexpected_count - len(report.unexpected)

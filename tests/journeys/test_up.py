@@ -39,7 +39,7 @@ def until(holds: Callable[[], Any], seconds: float = 60) -> Any:
 class Up:
     """One `receiver up` in a home of its own."""
 
-    def __init__(self, home: Path, *words: str) -> None:
+    def __init__(self, home: Path, *words: str, database_url: str | None = None) -> None:
         self.home = home
         self.out = home.parent / f"{home.name}.out"
         names = (
@@ -52,12 +52,13 @@ class Up:
             "PORT",
         )
         self.environ = {key: value for key, value in os.environ.items() if key not in names}
+        started_with = {**self.environ, "DATABASE_URL": database_url} if database_url else self.environ
         with self.out.open("ab") as out:
             self.process = subprocess.Popen(
                 [*RECEIVER, "up", "--home", str(home), *words],
                 stdout=out,
                 stderr=out,
-                env=self.environ,
+                env=started_with,
                 start_new_session=True,
             )
 
@@ -315,6 +316,22 @@ def test_psql_reads_the_view_of_the_inbox(up: Up) -> None:
     assert counted.returncode == 0, counted.stderr
     rows, ids = counted.stdout.split()
     assert rows == ids != "0"
+
+
+def test_a_database_of_the_users_own_is_taken(tmp_path: Path, database_url: str) -> None:
+    """With DATABASE_URL no server is started, and other commands of the home find that database."""
+    own = Up(tmp_path / "home", "--port", "0", database_url=database_url)
+    try:
+        own.wait_until_it_is_up()
+        ran = own.receiver("trigger", "demo", "payment.succeeded", "--count", "9", "--rate", "40", "--json")
+    finally:
+        assert own.stop() == 0
+    assert not (own.home / "pg").exists()
+    report = json.loads(ran.stdout)
+    assert report["orders"] == {"paid": 9}
+    assert report["seconds"] >= 8 / 40
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (9,)
 
 
 def test_stopping_leaves_no_process_and_the_next_start_finds_everything(tmp_path: Path) -> None:
