@@ -21,8 +21,8 @@ class Help:
 REFUSED: dict[str, Help] = {
     "amount": Help(
         "The event's amount is not the order's.",
-        "Compare both amounts with the provider's own page. If the order was registered wrongly, correct it on "
-        "its page.",
+        "Compare both amounts with the provider's own page. If the order was registered wrongly, correct "
+        "it on its page.",
         "The same again, until the order's amount is corrected; then it is applied.",
     ),
     "currency": Help(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from flask import Flask, url_for
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from receiver.inbox.reasons import OUTCOMES, help_for, rejection_means
 from receiver.money import format_amount
@@ -124,14 +122,3 @@ def order_url(reference: str) -> str:
     if any(part in ("", ".", "..") for part in reference.split("/")):
         return url_for("orders.by_query", reference=reference)
     return url_for("orders.show", reference=reference)
-
-
-def sentence(parts: Iterable[Any]) -> str:
-    """``a, b and c``."""
-    *first, last = [str(part) for part in parts]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def as_text(value: object) -> Markup:
-    """Anything as text, escaped."""
-    return escape(str(value))
