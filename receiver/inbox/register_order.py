@@ -94,7 +94,7 @@ def check_facts(reference: object, amount_minor: object, currency: object, sourc
     """Raise OrderRefused for the first fact that no order can have."""
     if not isinstance(reference, str) or not 1 <= len(reference) <= MAX_REFERENCE or not reference.strip():
         raise OrderRefused("bad_reference", f"reference must be a text of 1 to {MAX_REFERENCE} characters")
-    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in reference):
+    if not _can_be_stored(reference):
         raise OrderRefused("bad_reference", "reference must not hold NUL or lone surrogates")
     if not isinstance(amount_minor, int) or isinstance(amount_minor, bool):
         raise OrderRefused("bad_amount", "amount_minor must be an integer in the currency's minor unit")
@@ -103,10 +103,14 @@ def check_facts(reference: object, amount_minor: object, currency: object, sourc
     if not isinstance(currency, str) or not is_currency(currency) or currency != currency.upper():
         raise OrderRefused("bad_currency", "currency must be an ISO 4217 code in upper case, such as EUR")
     if sources is not None and (
-        not isinstance(sources, list | tuple)
-        or not sources
-        or not all(
-            isinstance(source, str) and 1 <= len(source) <= 64 and "\0" not in source for source in sources
-        )
+        not isinstance(sources, list | tuple) or not sources or not all(map(_is_source_name, sources))
     ):
         raise OrderRefused("bad_sources", "sources must be a list of source names, or left out for any")
+
+
+def _is_source_name(name: object) -> bool:
+    return isinstance(name, str) and 1 <= len(name) <= 64 and _can_be_stored(name)
+
+
+def _can_be_stored(value: str) -> bool:
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value)

@@ -22,7 +22,8 @@ SELECT {_ORDER_COLUMNS} FROM orders
 WHERE id IN (
   SELECT o.id FROM orders o WHERE o.reference = ANY(CAST(:references AS text[]))
   UNION
-  SELECT t.order_id FROM unnest(CAST(:sources AS text[]), CAST(:transactions AS text[])) AS k(source, transaction_id)
+  SELECT t.order_id
+  FROM unnest(CAST(:sources AS text[]), CAST(:transactions AS text[])) AS k(source, transaction_id)
     JOIN order_transactions t ON t.source = k.source AND t.transaction_id = k.transaction_id
 )
 ORDER BY id FOR NO KEY UPDATE"""
@@ -111,15 +112,8 @@ def load(session: Session, events: Sequence[PaymentEvent]) -> Book:
         },
     )
     for id_, reference, sources, amount_minor, currency, state, cancelled in locked:
-        order = OrderFacts(
-            id_,
-            reference,
-            None if sources is None else tuple(sources),
-            amount_minor,
-            currency,
-            cancelled,
-            state,
-        )
+        allowed = None if sources is None else tuple(sources)
+        order = OrderFacts(id_, reference, allowed, amount_minor, currency, cancelled, state)
         book.by_id[id_] = order
         book.by_reference[reference] = order
     _read_transactions(session, book, sorted(keys))

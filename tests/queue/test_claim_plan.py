@@ -17,8 +17,9 @@ from receiver.queue.claim import claim_statement
 from tests.factories import NOW, make_pause
 
 FILL = """\
-INSERT INTO webhook_events (id, source, provider_event_id, kind, facts_sha256, payload_sha256, received_at,
-  last_received_at, created_at, updated_at, next_attempt_at, give_up_at, state, outcome, finished_at, attempts)
+INSERT INTO webhook_events (id, source, provider_event_id, kind, facts_sha256, payload_sha256,
+  received_at, last_received_at, created_at, updated_at, next_attempt_at, give_up_at, state, outcome,
+  finished_at, attempts)
 SELECT gen_random_uuid(), :source, :source || :state || n, 'succeeded', '\\x00', '\\x00', :at, :at, :at, :at,
   CAST(:at AS timestamptz) + n * interval '1 millisecond', CAST(:at AS timestamptz) + interval '72 hours',
   :state, CASE WHEN :state = 'processed' THEN 'applied' END,
