@@ -15,6 +15,7 @@ from uuid import UUID
 
 import psycopg
 
+from receiver.arrays import Array, Bigints, Blobs, Booleans, Integers, Texts, Times, Uuids
 from receiver.providers.payment_event import PaymentEvent
 
 MAX_BODIES = 10
@@ -61,29 +62,29 @@ class Receipt(NamedTuple):
     result: str
 
 
-_COLUMNS = (
-    ("id", "uuid"),
-    ("source", "text"),
-    ("provider_event_id", "text"),
-    ("event_type", "text"),
-    ("kind", "text"),
-    ("order_reference", "text"),
-    ("transaction_id", "text"),
-    ("effect_id", "text"),
-    ("amount_minor", "bigint"),
-    ("currency", "text"),
-    ("refund_total_minor", "bigint"),
-    ("sequence", "bigint"),
-    ("account", "text"),
-    ("live", "boolean"),
-    ("occurred_at", "timestamptz"),
-    ("facts_error", "text"),
-    ("facts_sha256", "bytea"),
-    ("payload_sha256", "bytea"),
-    ("payload_id", "uuid"),
-    ("item", "int"),
-    ("key_id", "text"),
-    ("last_error", "text"),
+_COLUMNS: tuple[tuple[str, type[Array]], ...] = (
+    ("id", Uuids),
+    ("source", Texts),
+    ("provider_event_id", Texts),
+    ("event_type", Texts),
+    ("kind", Texts),
+    ("order_reference", Texts),
+    ("transaction_id", Texts),
+    ("effect_id", Texts),
+    ("amount_minor", Bigints),
+    ("currency", Texts),
+    ("refund_total_minor", Bigints),
+    ("sequence", Bigints),
+    ("account", Texts),
+    ("live", Booleans),
+    ("occurred_at", Times),
+    ("facts_error", Texts),
+    ("facts_sha256", Blobs),
+    ("payload_sha256", Blobs),
+    ("payload_id", Uuids),
+    ("item", Integers),
+    ("key_id", Texts),
+    ("last_error", Texts),
 )
 
 _NAMES = ", ".join(name for name, _ in _COLUMNS)
@@ -91,10 +92,10 @@ _NAMES = ", ".join(name for name, _ in _COLUMNS)
 STATEMENT = f"""\
 WITH t AS (SELECT coalesce(%(now)s::timestamptz, now()) AS now),
 p AS (
-  SELECT * FROM unnest(%(payload_ids)s::uuid[], %(payloads)s::bytea[], %(headers)s::text[])
+  SELECT * FROM unnest(%(payload_ids)s, %(payloads)s, %(headers)s)
     AS p(id, payload, headers)
 ), e AS (
-  SELECT * FROM unnest({", ".join(f"%({name})s::{kind}[]" for name, kind in _COLUMNS)})
+  SELECT * FROM unnest({", ".join(f"%({name})s" for name, _ in _COLUMNS)})
     WITH ORDINALITY AS e({_NAMES}, position)
 ), up AS (
   INSERT INTO webhook_events AS w
@@ -154,12 +155,12 @@ def write_events(
     """
     ordered = sorted(events, key=lambda event: (event.facts.source, event.provider_event_id))
     parameters: dict[str, Any] = {"now": now, "give_up": give_up}
-    parameters["payload_ids"] = [payload.id for payload in payloads]
-    parameters["payloads"] = [payload.payload for payload in payloads]
-    parameters["headers"] = [payload.headers for payload in payloads]
+    parameters["payload_ids"] = Uuids(payload.id for payload in payloads)
+    parameters["payloads"] = Blobs(payload.payload for payload in payloads)
+    parameters["headers"] = Texts(payload.headers for payload in payloads)
     rows = zip(*[_row(event) for event in ordered], strict=True)
-    for (name, _), values in zip(_COLUMNS, rows, strict=True):
-        parameters[name] = list(values)
+    for (name, array), values in zip(_COLUMNS, rows, strict=True):
+        parameters[name] = array(values)
     return [Receipt(*row) for row in connection.execute(STATEMENT, parameters).fetchall()]
 
 

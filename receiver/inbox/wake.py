@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
+from receiver.arrays import Texts
 from receiver.orders.facts import TransactionKey
 from receiver.queue.replay import NOW, ROUND_AGAIN
 
@@ -88,9 +89,9 @@ def send_round_not_ours(
 def _keys(references: Collection[str], transactions: Collection[TransactionKey]) -> dict[str, object]:
     ordered = sorted(transactions)
     return {
-        "references": sorted(references),
-        "sources": [source for source, _ in ordered],
-        "transactions": [transaction for _, transaction in ordered],
+        "references": Texts(sorted(references)),
+        "sources": Texts(source for source, _ in ordered),
+        "transactions": Texts(transaction for _, transaction in ordered),
     }
 
 

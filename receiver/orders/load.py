@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from receiver.arrays import Texts, Uuids
 from receiver.orders.decide import effect_key
 from receiver.orders.facts import EffectKey, LedgerLine, OrderFacts, TransactionFacts, TransactionKey
 from receiver.providers.payment_event import PaymentEvent
@@ -106,9 +107,9 @@ def load(session: Session, events: Sequence[PaymentEvent]) -> Book:
     locked = session.execute(
         _LOCK,
         {
-            "references": sorted(references),
-            "sources": [source for source, _ in bare_list],
-            "transactions": [transaction for _, transaction in bare_list],
+            "references": Texts(sorted(references)),
+            "sources": Texts(source for source, _ in bare_list),
+            "transactions": Texts(transaction for _, transaction in bare_list),
         },
     )
     for id_, reference, sources, amount_minor, currency, state, cancelled in locked:
@@ -125,9 +126,9 @@ def _read_transactions(session: Session, book: Book, keys: list[tuple[str, str]]
     rows = session.execute(
         _TRANSACTIONS,
         {
-            "ids": list(book.by_id),
-            "sources": [source for source, _ in keys],
-            "transactions": [transaction for _, transaction in keys],
+            "ids": Uuids(book.by_id),
+            "sources": Texts(source for source, _ in keys),
+            "transactions": Texts(transaction for _, transaction in keys),
         },
     )
     for order_id, source, transaction_id, status, sequence, refund_total, paying, refused in rows:
@@ -152,10 +153,10 @@ def _read_ledger(session: Session, book: Book, events: Sequence[PaymentEvent]) -
     rows: Any = session.execute(
         _LEDGER,
         {
-            "ids": list(book.by_id),
-            "sources": [key[0] for key in keys],
-            "kinds": [key[1] for key in keys],
-            "effects": [key[2] for key in keys],
+            "ids": Uuids(book.by_id),
+            "sources": Texts(key[0] for key in keys),
+            "kinds": Texts(key[1] for key in keys),
+            "effects": Texts(key[2] for key in keys),
         },
     )
     for order_id, _, source, transaction_id, kind, effect_id, amount_minor, currency in rows:

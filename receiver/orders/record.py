@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from receiver.arrays import Array, Bigints, Booleans, Texts, Uuids
 from receiver.orders.facts import LedgerLine, OrderFacts, Totals, TransactionFacts, TransactionKey
 
 
@@ -104,7 +105,7 @@ def record(session: Session, changes: Sequence[Change], *, now: datetime | None 
         last[change.order.id] = change
         for facts in change.transactions:
             transactions[(facts.source, facts.transaction_id)] = (change.order.id, facts)
-    parameters = {"now": now}
+    parameters: dict[str, Any] = {"now": now}
     parameters |= _ledger_arrays(changes)
     parameters |= _transaction_arrays(transactions.values())
     parameters |= _transition_arrays(changes)
@@ -114,21 +115,25 @@ def record(session: Session, changes: Sequence[Change], *, now: datetime | None 
         raise FactsChanged
 
 
-def _arrays(names: Sequence[str], rows: Iterable[Sequence[object]]) -> dict[str, Any]:
-    columns: list[list[object]] = [[] for _ in names]
-    for row in rows:
-        for column, value in zip(columns, row, strict=True):
-            column.append(value)
-    return dict(zip(names, columns, strict=True))
+def _arrays(kinds: dict[str, type[Array]], rows: Iterable[tuple[object, ...]]) -> dict[str, Array]:
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return {name: kind(column) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
 
 
-def _ledger_arrays(changes: Iterable[Change]) -> dict[str, Any]:
-    names = (
-        "l_orders", "l_sources", "l_transactions", "l_kinds", "l_effects", "l_amounts", "l_currencies",
-        "l_events", "l_ids", "l_by",
-    )  # fmt: skip
+def _ledger_arrays(changes: Iterable[Change]) -> dict[str, Array]:
     return _arrays(
-        names,
+        {
+            "l_orders": Uuids,
+            "l_sources": Texts,
+            "l_transactions": Texts,
+            "l_kinds": Texts,
+            "l_effects": Texts,
+            "l_amounts": Bigints,
+            "l_currencies": Texts,
+            "l_events": Uuids,
+            "l_ids": Texts,
+            "l_by": Texts,
+        },
         (
             (
                 change.order.id,
@@ -148,13 +153,18 @@ def _ledger_arrays(changes: Iterable[Change]) -> dict[str, Any]:
     )
 
 
-def _transaction_arrays(transactions: Iterable[tuple[UUID, TransactionFacts]]) -> dict[str, Any]:
-    names = (
-        "t_orders", "t_sources", "t_transactions", "t_statuses", "t_sequences", "t_refund_totals", "t_paying",
-        "t_refused",
-    )  # fmt: skip
+def _transaction_arrays(transactions: Iterable[tuple[UUID, TransactionFacts]]) -> dict[str, Array]:
     return _arrays(
-        names,
+        {
+            "t_orders": Uuids,
+            "t_sources": Texts,
+            "t_transactions": Texts,
+            "t_statuses": Texts,
+            "t_sequences": Bigints,
+            "t_refund_totals": Bigints,
+            "t_paying": Booleans,
+            "t_refused": Booleans,
+        },
         (
             (
                 order_id,
@@ -171,9 +181,9 @@ def _transaction_arrays(transactions: Iterable[tuple[UUID, TransactionFacts]]) -
     )
 
 
-def _transition_arrays(changes: Iterable[Change]) -> dict[str, Any]:
+def _transition_arrays(changes: Iterable[Change]) -> dict[str, Array]:
     return _arrays(
-        ("s_orders", "s_from", "s_to", "s_events", "s_by"),
+        {"s_orders": Uuids, "s_from": Texts, "s_to": Texts, "s_events": Uuids, "s_by": Texts},
         (
             (change.order.id, change.from_state, change.to_state, change.event_id, change.by)
             for change in changes
@@ -182,9 +192,15 @@ def _transition_arrays(changes: Iterable[Change]) -> dict[str, Any]:
     )
 
 
-def _order_arrays(last: Iterable[Change]) -> dict[str, Any]:
+def _order_arrays(last: Iterable[Change]) -> dict[str, Array]:
     return _arrays(
-        ("o_ids", "o_states", "o_authorized", "o_captured", "o_refunded"),
+        {
+            "o_ids": Uuids,
+            "o_states": Texts,
+            "o_authorized": Bigints,
+            "o_captured": Bigints,
+            "o_refunded": Bigints,
+        },
         (
             (
                 change.order.id,
@@ -224,8 +240,8 @@ def note_unbound(session: Session, keys: Iterable[TransactionKey], *, now: datet
     bound = session.execute(
         _NOTE_UNBOUND,
         {
-            "sources": [source for source, _ in ordered],
-            "transactions": [transaction for _, transaction in ordered],
+            "sources": Texts(source for source, _ in ordered),
+            "transactions": Texts(transaction for _, transaction in ordered),
             "now": now,
         },
     ).scalar_one()

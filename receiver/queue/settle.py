@@ -18,6 +18,7 @@ from uuid import UUID
 from sqlalchemy import TextClause, text
 from sqlalchemy.orm import Session
 
+from receiver.arrays import Array, Booleans, Intervals, Texts, Uuids
 from receiver.queue import backoff
 from receiver.queue.table import EXPIRED, FAILED, PENDING, QueueTable
 
@@ -186,6 +187,22 @@ SELECT id, state, reason FROM done
 """
 
 
+_ARRAYS: tuple[tuple[str, type[Array]], ...] = (
+    ("ids", Uuids),
+    ("states", Texts),
+    ("outcomes", Texts),
+    ("reasons", Texts),
+    ("waits", Intervals),
+    ("parked", Texts),
+    ("codes", Texts),
+    ("errors", Texts),
+    ("counted", Booleans),
+    ("attempts", Texts),
+    ("late_states", Texts),
+    ("late_outcomes", Texts),
+)
+
+
 def settle(
     session: Session,
     table: QueueTable,
@@ -201,14 +218,12 @@ def settle(
 
     ``started_at`` None writes the database's time; ``duration_ms`` is that of the whole batch.
     """
-    columns = list(zip(*[_values(settlement) for settlement in settlements], strict=True))
-    if not columns:
+    if not settlements:
         return []
-    names = (
-        "ids", "states", "outcomes", "reasons", "waits", "parked", "codes", "errors", "counted",
-        "attempts", "late_states", "late_outcomes",
-    )  # fmt: skip
-    parameters: dict[str, object] = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    columns = zip(*[_values(settlement) for settlement in settlements], strict=True)
+    parameters: dict[str, object] = {
+        name: kind(column) for (name, kind), column in zip(_ARRAYS, columns, strict=True)
+    }
     parameters |= {
         "claim_id": claim_id,
         "now": now,
