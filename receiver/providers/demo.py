@@ -6,36 +6,15 @@ leading ``v1:`` keeps it apart from ``lesson``, whose MAC over a body can never 
 
 from __future__ import annotations
 
+from receiver.providers.authentication import MacAuthentication
+from receiver.providers.body_map import BodyMap, Where, meanings_of
+from receiver.providers.identities import BodyId
+from receiver.providers.paths import TRANSACTION
 from receiver.providers.payment_event import Kind
-from receiver.providers.provider import BodyId, Provider
-from receiver.providers.reading import TRANSACTION, BodyMap
+from receiver.providers.provider import Provider
 from receiver.signature import MacScheme, SignatureList, Timestamp
 
-HOME_BODY = BodyMap(
-    kinds={
-        "payment.pending": Kind.PENDING,
-        "payment.authorized": Kind.AUTHORIZED,
-        "payment.captured": Kind.CAPTURED,
-        "payment.succeeded": Kind.SUCCEEDED,
-        "payment.failed": Kind.FAILED,
-        "payment.voided": Kind.VOIDED,
-        "payment.refunded": Kind.REFUNDED,
-        "payment.refund_failed": Kind.REFUND_FAILED,
-        "dispute.opened": Kind.DISPUTE_OPENED,
-        "dispute.won": Kind.DISPUTE_WON,
-        "dispute.lost": Kind.DISPUTE_LOST,
-    },
-    effects={
-        Kind.AUTHORIZED: TRANSACTION,
-        Kind.SUCCEEDED: TRANSACTION,
-        Kind.VOIDED: TRANSACTION,
-        Kind.CAPTURED: ("data", "capture_id"),
-        Kind.REFUNDED: ("data", "refund_id"),
-        Kind.REFUND_FAILED: ("data", "refund_id"),
-        Kind.DISPUTE_OPENED: ("data", "dispute_id"),
-        Kind.DISPUTE_WON: ("data", "dispute_id"),
-        Kind.DISPUTE_LOST: ("data", "dispute_id"),
-    },
+_WHERE = Where(
     order_reference=("data", "order_id"),
     transaction_id=("data", "transaction_id"),
     amount=("data", "amount"),
@@ -46,18 +25,52 @@ HOME_BODY = BodyMap(
     live=("live",),
     occurred_at=("created_at",),
 )
+
+HOME_BODY = BodyMap(
+    otherwise=_WHERE,
+    meanings=meanings_of(
+        {
+            "payment.pending": Kind.PENDING,
+            "payment.authorized": Kind.AUTHORIZED,
+            "payment.captured": Kind.CAPTURED,
+            "payment.succeeded": Kind.SUCCEEDED,
+            "payment.failed": Kind.FAILED,
+            "payment.voided": Kind.VOIDED,
+            "payment.refunded": Kind.REFUNDED,
+            "payment.refund_failed": Kind.REFUND_FAILED,
+            "dispute.opened": Kind.DISPUTE_OPENED,
+            "dispute.won": Kind.DISPUTE_WON,
+            "dispute.lost": Kind.DISPUTE_LOST,
+        },
+        _WHERE,
+        {
+            Kind.AUTHORIZED: TRANSACTION,
+            Kind.SUCCEEDED: TRANSACTION,
+            Kind.VOIDED: TRANSACTION,
+            Kind.CAPTURED: ("data", "capture_id"),
+            Kind.REFUNDED: ("data", "refund_id"),
+            Kind.REFUND_FAILED: ("data", "refund_id"),
+            Kind.DISPUTE_OPENED: ("data", "dispute_id"),
+            Kind.DISPUTE_WON: ("data", "dispute_id"),
+            Kind.DISPUTE_LOST: ("data", "dispute_id"),
+        },
+    ),
+)
 """The body of both home protocols."""
 
 DEMO = Provider(
     name="demo",
-    schemes=(
-        MacScheme(
-            header="X-Signature",
-            parse=SignatureList(separator=",", prefix="v1="),
-            template="v1:{ts}:{body}",
-            timestamp=Timestamp(header="X-Timestamp"),
-        ),
+    authentication=MacAuthentication(
+        (
+            MacScheme(
+                header="X-Signature",
+                parse=SignatureList(separator=",", prefix="v1="),
+                template="v1:{ts}:{body}",
+                timestamp=Timestamp(header="X-Timestamp"),
+            ),
+        )
     ),
-    identity=BodyId("id"),
+    identity=BodyId(),
     body=HOME_BODY,
+    signed=("X-Timestamp", "body"),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, TypeGuard
 
 from receiver.money import MAX_AMOUNT, currency_code
@@ -18,6 +18,9 @@ MAX_ID = 128
 MAX_SEQUENCE = 2**63 - 1
 
 Reader = Callable[[Any], Any]
+
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999."""
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -42,6 +45,20 @@ def is_text(value: object, longest: int = MAX_TEXT) -> TypeGuard[str]:
 def text(value: object) -> str | None:
     """The text exactly as it stands, never trimmed."""
     return value if is_text(value) else None
+
+
+def text_or_integer(value: object) -> str | None:
+    """The text, or a whole number's digits: providers write one id as either."""
+    if type(value) is int:
+        return str(value) if value >= 0 else None
+    return text(value)
+
+
+def condition(value: object) -> str | None:
+    """A value that decides between outcomes, as a text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return text_or_integer(value)
 
 
 def amount(value: object) -> int | None:
@@ -82,3 +99,51 @@ def occurred_at(value: object) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return moment if moment.year >= 1970 else None
+
+
+def unix_seconds(value: object) -> datetime | None:
+    """Whole seconds since 1970, as a number."""
+    return _since_1970(value, 1)
+
+
+def unix_milliseconds(value: object) -> datetime | None:
+    """Whole milliseconds since 1970, as a number."""
+    return _since_1970(value, 1000)
+
+
+def _since_1970(value: object, a_second: int) -> datetime | None:
+    if type(value) is not int or not 0 <= value // a_second <= _LAST_SECOND:
+        return None
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=value * 1000 // a_second)
+
+
+def local_time(hours_ahead: int, shape: str = "%Y-%m-%d %H:%M:%S") -> Reader:
+    """A reader of a provider's local times, which name no zone."""
+    zone = timezone(timedelta(hours=hours_ahead))
+
+    def read(value: object) -> datetime | None:
+        if not isinstance(value, str) or len(value) > 40 or not value.isascii():
+            return None
+        try:
+            moment = datetime.strptime(value, shape).replace(tzinfo=zone).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
+        return moment if moment.year >= 1970 else None
+
+    return read
+
+
+def mode(live_texts: frozenset[str], test_texts: frozenset[str]) -> Reader:
+    """A reader of live and test mode where they are texts."""
+
+    def read(value: object) -> bool | None:
+        if not isinstance(value, str):
+            return None
+        return True if value in live_texts else False if value in test_texts else None
+
+    return read
+
+
+def test_mode(value: object) -> bool | None:
+    """Live or not, from a boolean that says ``test``."""
+    return not value if isinstance(value, bool) else None

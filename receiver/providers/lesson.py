@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from receiver.providers.authentication import MacAuthentication
 from receiver.providers.demo import HOME_BODY
-from receiver.providers.provider import BodyId, Provider
+from receiver.providers.identities import BodyId
+from receiver.providers.provider import Provider
 from receiver.signature import MacScheme, Timestamp
 
 LESSON = Provider(
     name="lesson",
-    schemes=(MacScheme(header="X-Signature", timestamp=Timestamp(header="X-Timestamp", required=False)),),
-    identity=BodyId("id"),
+    authentication=MacAuthentication(
+        (MacScheme(header="X-Signature", timestamp=Timestamp(header="X-Timestamp", required=False)),),
+        timestamp="optional",
+    ),
+    identity=BodyId(),
     body=replace(HOME_BODY, payment=("data",)),
-    timestamp="optional",
 )

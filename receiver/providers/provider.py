@@ -3,90 +3,125 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from receiver import signature
-from receiver.providers import facts
-from receiver.providers.reading import BodyMap, ReadEvent, UnusableId, read_event
-from receiver.providers.strict_json import RepeatingObject, parse_object
+from receiver.providers.authentication import Authentication, SignedRequest, Verified
+from receiver.providers.body_map import BodyMap
+from receiver.providers.envelopes import Envelope, JsonObject
+from receiver.providers.identities import BodyId, HeaderId, Identity
+from receiver.providers.paths import parse_path
+from receiver.providers.reading import UNCONFIRMED, ReadEvent, read_event
+from receiver.providers.strict_json import canonical
 from receiver.settings import Secret, Source
-from receiver.signature import HeaderMap, MacScheme, Unverified
+from receiver.signature import HeaderMap, Unverified
+
+__all__ = ["Answers", "BodyId", "HeaderId", "Provider", "Verified"]
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """Signed by the secret of ``key_id``."""
+@dataclass(frozen=True)
+class Answers:
+    """What the provider wants to hear.
 
-    key_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class BodyId:
-    """The event id is a text in the body: 1 to 128 characters, not blank, no NUL or lone surrogate."""
-
-    key: str = "id"
-
-
-@dataclass(frozen=True, slots=True)
-class HeaderId:
-    """The event id is a signed header, one name for each of the provider's schemes.
-
-    1 to 128 printable ASCII characters without blanks, as a header can carry them unharmed.
+    ``accepted`` is the status of a stored request and ``body`` its text (None: the usual receipt);
+    ``unverified`` the status of a bad signature.
     """
 
-    names: tuple[str, ...]
+    accepted: int = 200
+    body: str | None = None
+    unverified: int = 401
 
 
 @dataclass(frozen=True)
 class Provider:
     """How one provider signs and what its events mean.
 
-    With several ``schemes`` the first whose signature header is there is the one: a request is never
-    verified by one and read by another. ``never_carries`` names facts (``sequence``, ``account``,
-    ``live``, …) that no event of the protocol has, so that they are not checked. ``secret_headers``
-    (lower case) carry the secret itself and are never kept. ``timestamp`` is what holds where the
-    source does not say: an unsigned timestamp may be ``optional``.
+    ``never_carries`` names facts (``sequence``, ``account``, ``live``, …) that no event of the protocol
+    has, so that they are not checked. ``secret_headers`` (lower case) carry the secret itself and are
+    never kept. ``signed`` says to people what the proof covers; nothing outside it is believed.
+    ``confirm_by_fetch``: an event counts only once it is read back (see ReadEvent); ``fetch_kinds`` None
+    means all of them. ``reference_option``: the source's ``options.order_reference`` names where the
+    merchant's own reference stands. ``option_names`` are the options it takes. ``described`` makes the
+    provider that a source describes by its options. ``challenge`` answers a GET to the endpoint: the
+    text for the source and its query, or None.
     """
 
     name: str
-    schemes: tuple[MacScheme, ...]
-    identity: BodyId | HeaderId
+    authentication: Authentication
+    identity: Identity
     body: BodyMap
+    envelope: Envelope = field(default_factory=JsonObject)
     never_carries: frozenset[str] = frozenset()
     secret_headers: frozenset[str] = frozenset()
-    timestamp: Literal["required", "optional"] = "required"
+    signed: tuple[str, ...] = ("body",)
+    answers: Answers = Answers()
+    confirm_by_fetch: bool = False
+    reference_option: bool = False
+    option_names: frozenset[str] = frozenset()
+    described: Callable[[Provider, Mapping[str, object]], Provider] | None = None
+    described_faults: Callable[[Mapping[str, object]], list[str]] | None = None
+    challenge: Callable[[Source, Mapping[str, str]], str | None] | None = None
+
+    def of_source(self, options: Mapping[str, object]) -> Provider:
+        """The provider as a source with ``options`` speaks it; itself where they change nothing.
+
+        Options that ``faults`` complains of are left out.
+        """
+        if self.described is not None:
+            return self.described(self, options)
+        reference = options.get("order_reference") if self.reference_option else None
+        if not isinstance(reference, str):
+            return self
+        try:
+            path = parse_path(reference)
+        except ValueError:
+            return self
+        return replace(self, body=self.body.changed(lambda where: replace(where, order_reference=path)))
 
     def verify(
         self, source: Source, headers: HeaderMap, body: bytes, unix_now: float
     ) -> Verified | Unverified:
         """Whether ``body`` came from ``source``, over the raw bytes. No input raises.
 
-        A source for which ``usable_secrets`` is empty must be answered 503 before.
+        A source that is not ``is_ready`` must be answered 503 before.
         """
-        scheme = self.schemes[self._spoken(headers)]
-        verdict = signature.verify(
-            scheme,
-            [secret.value for secret in source.secrets],
-            headers,
-            body,
-            unix_now,
-            tolerance=None if source.tolerance is None else int(source.tolerance.total_seconds()),
-            timestamp_required=(source.timestamp or self.timestamp) == "required",
-            config=source.options,
-        )
-        if isinstance(verdict, Unverified):
-            return verdict
-        return Verified(_key_id(source.secrets[verdict.secret_index]))
+        return self.authentication.verify(source, headers, body, unix_now)
 
     def read(self, source_name: str, headers: HeaderMap, body: bytes) -> tuple[ReadEvent, ...]:
         """The events of a verified request, in order. Raises Unreadable (400) or UnusableId (422)."""
-        document = parse_object(body)
-        event_id = self._event_id(headers, document)
-        payload_sha256 = hashlib.sha256(body).digest()
-        return (read_event(source_name, event_id, document, self.body, payload_sha256),)
+        documents = self.envelope.items(body)
+        if self.envelope.batch:
+            hashes = [hashlib.sha256(canonical(document)).digest() for document in documents]
+        else:
+            hashes = [hashlib.sha256(body).digest()]
+        return tuple(
+            self.read_document(source_name, headers, document, hashes[item], item)
+            for item, document in enumerate(documents)
+        )
+
+    def read_document(
+        self,
+        source_name: str,
+        headers: HeaderMap,
+        document: Mapping[str, Any],
+        payload_sha256: bytes,
+        item: int = 0,
+    ) -> ReadEvent:
+        """What one parsed document says. Raises UnusableId."""
+        event_id = self.identity.event_id(headers, document)
+        event = read_event(source_name, event_id, document, self.body, payload_sha256, item)
+        if not self.confirm_by_fetch and not self.identity.per_receipt:
+            return event
+        facts = event.facts
+        if self.confirm_by_fetch and facts.facts_error is None:
+            facts = replace(facts, facts_error=UNCONFIRMED)
+        return replace(
+            event,
+            facts=facts,
+            confirm_by_fetch=self.confirm_by_fetch,
+            per_receipt=self.identity.per_receipt,
+        )
 
     def sign(
         self,
@@ -96,57 +131,58 @@ class Provider:
         event_id: str,
         config: Mapping[str, object] | None = None,
     ) -> dict[str, str]:
-        """The headers with which the provider would send ``body`` (for trying out, and tests)."""
-        headers = {self.identity.names[0]: event_id} if isinstance(self.identity, HeaderId) else {}
-        return signature.sign(self.schemes[0], [secret], body, unix_now, headers, config)
+        """The headers with which the provider would send ``body``, where the body itself is not changed
+        by signing: see ``sign_request``.
+        """
+        return self.sign_request(secret, body, unix_now, event_id, config).headers
+
+    def sign_request(
+        self,
+        secret: str,
+        body: bytes,
+        unix_now: float,
+        event_id: str,
+        config: Mapping[str, object] | None = None,
+    ) -> SignedRequest:
+        """The request with which the provider would send ``body`` (for trying out, and tests).
+
+        Raises ValueError for a secret or an option that cannot sign, or a body without the fields.
+        """
+        headers = self.identity.headers(event_id)
+        return self.authentication.sign(secret, headers, body, unix_now, config or {})
 
     def usable_secrets(self, source: Source) -> tuple[Secret, ...]:
         """The secrets of ``source`` that can verify anything; the others are misspelt for this protocol."""
-        scheme = self.schemes[0]
-        return tuple(s for s in source.secrets if signature.key_bytes(scheme, s.value) is not None)
+        return tuple(s for s in source.secrets if self.authentication.usable(s.value))
+
+    def is_ready(self, source: Source) -> bool:
+        """Whether requests of ``source`` can be verified at all; if not, they are answered 503."""
+        return not self.authentication.needs_secret or bool(self.usable_secrets(source))
 
     def faults(self, source: Source) -> list[str]:
         """What is wrong with a source's settings for this protocol: one sentence each, no secret in it."""
         usable = self.usable_secrets(source)
         found = [f"secret {r} is not set" for r in source.missing_secrets]
         found += [
-            f"secret {s.reference} is not {self.schemes[0].key} as {self.name} secrets are"
+            f"secret {s.reference} is not {self.authentication.key_form} as {self.name} secrets are"
             for s in source.secrets
             if s not in usable
         ]
-        if source.timestamp == "optional" and all(scheme.signs_timestamp for scheme in self.schemes):
-            found.append('timestamp = "optional" has no effect: the timestamp is signed')
+        found += self.authentication.faults(source)
+        if self.described_faults is not None:
+            return found + self.described_faults(source.options)
+        known = self.option_names | ({"order_reference"} if self.reference_option else set())
+        found += [
+            f"options.{name} is no option of {self.name}" for name in sorted(set(source.options) - known)
+        ]
+        reference = source.options.get("order_reference")
+        if self.reference_option and reference is not None and not _is_path(reference):
+            found.append("options.order_reference must be names with points between, such as data.order_id")
         return found
 
-    def _spoken(self, headers: HeaderMap) -> int:
-        if len(self.schemes) > 1:
-            for index, scheme in enumerate(self.schemes):
-                if headers.get(scheme.header) is not None:
-                    return index
-        return 0
 
-    def _event_id(self, headers: HeaderMap, document: Mapping[str, Any]) -> str:
-        if isinstance(self.identity, HeaderId):
-            name = self.identity.names[self._spoken(headers)]
-            value = (headers.get(name) or "").strip(" \t")
-            if not value:
-                raise UnusableId("missing_id", f"there is no {name} header")
-            if len(value) > facts.MAX_ID or not all("!" <= character <= "~" for character in value):
-                raise UnusableId("invalid_id", f"{name} is not 1 to {facts.MAX_ID} printable characters")
-            return value
-        key = self.identity.key
-        if isinstance(document, RepeatingObject) and key in document.repeated:
-            raise UnusableId("repeated_id", f"{key} stands more than once")
-        given = document.get(key)
-        if given is None:
-            event_type = document.get("type")
-            of = f" in an event of type {event_type!a}" if facts.is_text(event_type) else ""
-            raise UnusableId("missing_id", f"there is no {key}{of}")
-        if not facts.is_text(given, facts.MAX_ID):
-            raise UnusableId("invalid_id", f"{key} is not a text of 1 to {facts.MAX_ID} characters")
-        return given
-
-
-@lru_cache(maxsize=1024)
-def _key_id(secret: Secret) -> str:
-    return secret.key_id
+def _is_path(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(parse_path(value))
+    except ValueError:
+        return False

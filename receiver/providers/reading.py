@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from receiver.providers import facts
+from receiver.providers.amounts import MINOR
+from receiver.providers.body_map import BodyMap, Meaning, Where
+from receiver.providers.paths import TRANSACTION, Flaws, is_absent
 from receiver.providers.payment_event import Kind, PaymentEvent
-from receiver.providers.strict_json import RepeatingObject, canonical
+from receiver.providers.strict_json import canonical
 
-Path = tuple[str, ...]
-
-TRANSACTION: Path = ()
-"""As an effect's path: the effect has no id of its own, and the transaction's stands for it."""
-
-SHOWN_CHARACTERS = 80
-"""So much of a flawed value is repeated to operators."""
+UNCONFIRMED = "unconfirmed"
+"""The ``facts_error`` of an event that counts only once it is read back: see ``ReadEvent``."""
 
 
 class UnusableId(Exception):  # noqa: N818 (a refusal of the input, no error of ours)
@@ -44,6 +42,12 @@ class ReadEvent:
     ``facts_sha256`` is equal for two events that say the same (times left out), ``payload_sha256``
     for equal bytes; both are 32 bytes. ``item`` is the place in a batch, from 0. ``flaw`` is a
     sentence on ``facts.facts_error`` that shows the value: for pages and attempts, never for logs.
+
+    ``confirm_by_fetch``: nothing here is proven but that something happened to the object; its facts
+    are a hint until they are read back from the provider's API, and carry the error ``unconfirmed``,
+    so that nothing that forgets to look at the mark can move an order by them. ``per_receipt``: the
+    id is that of an object and repeats for each of its changes; the row's id is
+    ``<provider_event_id>@<receipt>``, so that every request is a row of its own.
     """
 
     provider_event_id: str
@@ -53,161 +57,90 @@ class ReadEvent:
     payload_sha256: bytes
     item: int = 0
     flaw: str | None = None
-
-
-@dataclass(frozen=True)
-class BodyMap:
-    """Where a provider's JSON body says what. A path that is None is never carried.
-
-    ``kinds`` maps the signed type to its kind; what is not in it is ``other``. ``effects`` gives each
-    kind's path to the effect's own id, or TRANSACTION. A ``refunded`` that carries a running total
-    and not both a refund's id and its amount is read as ``refund_total``. ``payment`` names the object
-    without which an event has no money meaning, whatever its type. ``changes_on_retry`` lists the
-    top-level fields of a body that differ from one delivery of an event to the next.
-    """
-
-    kinds: Mapping[str, Kind]
-    order_reference: Path
-    transaction_id: Path
-    amount: Path
-    currency: Path
-    effects: Mapping[Kind, Path] = field(default_factory=dict)
-    type: Path = ("type",)
-    refund_total: Path | None = None
-    sequence: Path | None = None
-    account: Path | None = None
-    live: Path | None = None
-    occurred_at: Path | None = None
-    payment: Path | None = None
-    changes_on_retry: frozenset[str] = frozenset()
-
-
-class _Flaws:
-    """Reads facts from one body and keeps the first flaw."""
-
-    __slots__ = ("body", "error", "flaw")
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        self.body = body
-        self.error: str | None = None
-        self.flaw: str | None = None
-
-    def read(self, fact: str, path: Path | None, reader: Callable[[Any], Any]) -> Any:
-        """The fact at ``path``; None where it is not carried, or flawed and noted."""
-        if path is None:
-            return None
-        node: Any = self.body
-        for key in path:
-            # Plain objects, the usual case; absent, flawed and repeating ones go the slow way.
-            if type(node) is not dict:
-                node = self._walk(path)
-                break
-            node = node.get(key)
-        if node is None:
-            return None
-        value = reader(node)
-        return self._note(f"unreadable_{fact}", path, node) if value is None else value
-
-    def _walk(self, path: Path) -> Any:
-        node: Any = self.body
-        for depth, key in enumerate(path):
-            if node is None:
-                return None
-            if not isinstance(node, dict):
-                return self._note(f"unreadable_{path[depth - 1]}", path[:depth], node)
-            if isinstance(node, RepeatingObject) and key in node.repeated:
-                return self._note("repeated_field", path[: depth + 1], None)
-            node = node.get(key)
-        return node
-
-    def _note(self, error: str, path: Path, value: object) -> None:
-        if self.error is None:
-            name = ".".join(path)
-            self.error = error
-            self.flaw = (
-                f"{name} stands more than once" if error == "repeated_field" else f"{name} is {_shown(value)}"
-            )
-
-
-def _shown(value: object) -> str:
-    try:
-        spelt = canonical(value).decode()
-    except (TypeError, ValueError):
-        spelt = type(value).__name__
-    return spelt if len(spelt) <= SHOWN_CHARACTERS else spelt[:SHOWN_CHARACTERS] + "…"
+    confirm_by_fetch: bool = False
+    per_receipt: bool = False
 
 
 def read_event(
     source: str, event_id: str, body: Mapping[str, Any], where: BodyMap, payload_sha256: bytes, item: int = 0
 ) -> ReadEvent:
     """What the parsed ``body`` says. ``event_id`` has been tested by the caller. Never raises."""
-    flaws = _Flaws(body)
+    flaws = Flaws(body, where.blanks_absent)
     event_type = flaws.read("type", where.type, facts.text)
-    kind = where.kinds.get(event_type, Kind.OTHER) if event_type is not None else Kind.OTHER
-    if kind is not Kind.OTHER and where.payment is not None and _absent(body, where.payment):
-        kind = Kind.OTHER
-    if kind is Kind.OTHER:
-        meaning = _without_money(source, body, where, flaws)
+    meaning = _meaning(event_type, where, flaws)
+    if meaning is not None and where.payment is not None and is_absent(body, where.payment):
+        meaning = None
+    if meaning is None:
+        said_facts = _without_money(source, body, where, flaws)
         kept = {key: value for key, value in body.items() if key not in where.changes_on_retry}
         said = b"other\0" + canonical(kept)
     else:
-        meaning = _with_money(source, kind, where, flaws)
-        said = _canonical_facts(event_type, meaning)
+        said_facts = _with_money(source, meaning.kind, meaning.where, flaws)
+        said = _canonical_facts(event_type, said_facts)
     return ReadEvent(
-        event_id, event_type, meaning, hashlib.sha256(said).digest(), payload_sha256, item, flaws.flaw
+        event_id, event_type, said_facts, hashlib.sha256(said).digest(), payload_sha256, item, flaws.flaw
     )
 
 
-def _absent(body: Mapping[str, Any], path: Path) -> bool:
-    node: Any = body
-    for key in path:
-        if not isinstance(node, dict):
-            return False
-        node = node.get(key)
-    return node is None
+def _meaning(event_type: str | None, where: BodyMap, flaws: Flaws) -> Meaning | None:
+    """The first meaning of the type whose conditions hold; None: no money."""
+    if event_type is None:
+        return None
+    for meaning in where.several.get(event_type, ()):
+        for place, values in meaning.when:
+            if flaws.read("condition", place, facts.condition) not in values:
+                break
+        else:
+            return meaning
+    return None
 
 
-def _without_money(source: str, body: Mapping[str, Any], where: BodyMap, flaws: _Flaws) -> PaymentEvent:
+def _without_money(source: str, body: Mapping[str, Any], where: BodyMap, flaws: Flaws) -> PaymentEvent:
     """An event that cannot move an order: what helps to find it is read, and its flaws do not matter.
 
-    But an unreadable type is a flaw of any event, since it may hide a meaning.
+    But an unreadable type or condition is a flaw of any event, since it may hide a meaning.
     """
-    found = _Flaws(body)
+    found = Flaws(body, where.blanks_absent)
+    places = where.otherwise
     return PaymentEvent(
         source=source,
         kind=Kind.OTHER,
-        account=found.read("account", where.account, facts.text),
-        live=found.read("live", where.live, facts.live),
-        order_reference=found.read("order_reference", where.order_reference, facts.text),
-        transaction_id=found.read("transaction_id", where.transaction_id, facts.text),
-        occurred_at=found.read("occurred_at", where.occurred_at, facts.occurred_at),
+        account=found.read("account", places.account, places.ids),
+        live=found.read("live", places.live, places.mode),
+        order_reference=found.read("order_reference", places.order_reference, places.ids),
+        transaction_id=found.read("transaction_id", places.transaction_id, places.ids),
+        occurred_at=found.read("occurred_at", places.occurred_at, places.time),
         facts_error=flaws.error,
     )
 
 
-def _with_money(source: str, kind: Kind, where: BodyMap, flaws: _Flaws) -> PaymentEvent:
+def _with_money(source: str, kind: Kind, where: Where, flaws: Flaws) -> PaymentEvent:
     read = flaws.read
-    order_reference = read("order_reference", where.order_reference, facts.text)
-    transaction_id = read("transaction_id", where.transaction_id, facts.text)
-    amount_minor = read("amount", where.amount, facts.amount)
-    currency = read("currency", where.currency, facts.currency)
-    effect = where.effects.get(kind)
+    order_reference = read("order_reference", where.order_reference, where.ids)
+    transaction_id = read("transaction_id", where.transaction_id, where.ids)
+    if where.unit is MINOR:
+        amount_minor = read("amount", where.amount, facts.amount)
+        currency = read("currency", where.currency, facts.currency)
+    else:
+        currency = read("currency", where.currency, facts.currency)
+        amount_minor = read("amount", where.amount, _amount_in(where, currency))
+    effect = where.effect_id
     if effect is None:
         effect_id = None
     elif effect == TRANSACTION:
         effect_id = transaction_id
     else:
-        effect_id = read("effect_id", effect, facts.text)
+        effect_id = read("effect_id", effect, where.ids)
     total = None
-    if kind is Kind.REFUNDED:
-        total = read("refund_total", where.refund_total, facts.running_total)
+    if kind is Kind.REFUNDED or kind is Kind.REFUND_TOTAL:
+        total = read("refund_total", where.refund_total, _total_in(where, currency))
         if total is not None and (effect_id is None or amount_minor is None):
             kind, effect_id = Kind.REFUND_TOTAL, None
     return PaymentEvent(
         source=source,
         kind=kind,
-        account=read("account", where.account, facts.text),
-        live=read("live", where.live, facts.live),
+        account=read("account", where.account, where.ids),
+        live=read("live", where.live, where.mode),
         order_reference=order_reference,
         transaction_id=transaction_id,
         effect_id=effect_id,
@@ -215,9 +148,19 @@ def _with_money(source: str, kind: Kind, where: BodyMap, flaws: _Flaws) -> Payme
         currency=currency,
         refund_total_minor=total,
         sequence=read("sequence", where.sequence, facts.sequence),
-        occurred_at=read("occurred_at", where.occurred_at, facts.occurred_at),
+        occurred_at=read("occurred_at", where.occurred_at, where.time),
         facts_error=flaws.error,
     )
+
+
+def _amount_in(where: Where, currency: str | None) -> Callable[[Any], int | None]:
+    return lambda value: where.unit.read(value, currency)
+
+
+def _total_in(where: Where, currency: str | None) -> Callable[[Any], int | None]:
+    if where.unit is MINOR:
+        return facts.running_total
+    return lambda value: where.unit.read(value, currency, lowest=0)
 
 
 def _canonical_facts(event_type: str | None, meaning: PaymentEvent) -> bytes:

@@ -1,13 +1,25 @@
-"""The providers that are spoken here, by name."""
+"""The providers that are spoken here, by name.
+
+A provider's file is imported when it is first asked for, so that one provider's dependencies are never
+another's.
+"""
 
 from __future__ import annotations
 
-from receiver.providers.demo import DEMO
-from receiver.providers.lesson import LESSON
-from receiver.providers.provider import Provider
-from receiver.providers.standard import STANDARD
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module
 
-_PROVIDERS = {each.name: each for each in (DEMO, LESSON, STANDARD)}
+from receiver.providers.provider import Provider
+from receiver.settings import Source
+
+_PROVIDERS: Mapping[str, tuple[str, str]] = {
+    "demo": ("demo", "DEMO"),
+    "lesson": ("lesson", "LESSON"),
+    "standard": ("standard", "STANDARD"),
+}
+"""By name: the module in this room, and the description's name in it."""
 
 
 class UnknownProvider(KeyError):  # noqa: N818 (the name says what is wrong)
@@ -17,12 +29,27 @@ class UnknownProvider(KeyError):  # noqa: N818 (the name says what is wrong)
         return f"unknown provider {self.args[0]!r}: known are {', '.join(names())}"
 
 
+@lru_cache(maxsize=128)
 def provider(name: str) -> Provider:
-    """The provider ``name``. Raises UnknownProvider."""
-    try:
-        return _PROVIDERS[name]
-    except KeyError:
-        raise UnknownProvider(name) from None
+    """The provider ``name``, without any source's options. Raises UnknownProvider."""
+    if name not in _PROVIDERS:
+        raise UnknownProvider(name)
+    module, attribute = _PROVIDERS[name]
+    found = getattr(import_module(f"receiver.providers.{module}"), attribute)
+    assert isinstance(found, Provider)  # noqa: S101 (what the table above says)
+    return found
+
+
+def provider_of(source: Source) -> Provider:
+    """The provider as ``source`` speaks it, its options heeded. Raises UnknownProvider."""
+    if not source.options:
+        return provider(source.provider)
+    return _configured(source.provider, json.dumps(source.options, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=256)
+def _configured(name: str, options: str) -> Provider:
+    return provider(name).of_source(json.loads(options))
 
 
 def names() -> tuple[str, ...]:

@@ -7,9 +7,12 @@ versions than ``v1`` (``v1a``: public keys) are skipped. A ``data.status`` is ne
 
 from __future__ import annotations
 
+from receiver.providers.authentication import MacAuthentication
+from receiver.providers.body_map import BodyMap, Where, meanings_of
+from receiver.providers.identities import HeaderId
+from receiver.providers.paths import TRANSACTION
 from receiver.providers.payment_event import Kind
-from receiver.providers.provider import HeaderId, Provider
-from receiver.providers.reading import TRANSACTION, BodyMap
+from receiver.providers.provider import Provider
 from receiver.signature import MacScheme, SignatureList, Timestamp
 
 
@@ -26,41 +29,49 @@ def standard_scheme(prefix: str = "webhook") -> MacScheme:
     )
 
 
+_WHERE = Where(
+    order_reference=("data", "order_id"),
+    transaction_id=("data", "payment_id"),
+    amount=("data", "amount"),
+    currency=("data", "currency"),
+    refund_total=("data", "refund_total"),
+    occurred_at=("timestamp",),
+)
+
 STANDARD = Provider(
     name="standard",
-    schemes=(standard_scheme("webhook"), standard_scheme("svix")),
-    identity=HeaderId(("webhook-id", "svix-id")),
+    authentication=MacAuthentication((standard_scheme("webhook"), standard_scheme("svix"))),
+    identity=HeaderId((("webhook-signature", "webhook-id"), ("svix-signature", "svix-id"))),
     body=BodyMap(
-        kinds={
-            "payment.pending": Kind.PENDING,
-            "payment.authorized": Kind.AUTHORIZED,
-            "payment.captured": Kind.CAPTURED,
-            "payment.succeeded": Kind.SUCCEEDED,
-            "payment.failed": Kind.FAILED,
-            "payment.voided": Kind.VOIDED,
-            "refund.completed": Kind.REFUNDED,
-            "refund.failed": Kind.REFUND_FAILED,
-            "dispute.opened": Kind.DISPUTE_OPENED,
-            "dispute.won": Kind.DISPUTE_WON,
-            "dispute.lost": Kind.DISPUTE_LOST,
-        },
-        effects={
-            Kind.AUTHORIZED: TRANSACTION,
-            Kind.SUCCEEDED: TRANSACTION,
-            Kind.VOIDED: TRANSACTION,
-            Kind.CAPTURED: ("data", "capture_id"),
-            Kind.REFUNDED: ("data", "refund_id"),
-            Kind.REFUND_FAILED: ("data", "refund_id"),
-            Kind.DISPUTE_OPENED: ("data", "dispute_id"),
-            Kind.DISPUTE_WON: ("data", "dispute_id"),
-            Kind.DISPUTE_LOST: ("data", "dispute_id"),
-        },
-        order_reference=("data", "order_id"),
-        transaction_id=("data", "payment_id"),
-        amount=("data", "amount"),
-        currency=("data", "currency"),
-        refund_total=("data", "refund_total"),
-        occurred_at=("timestamp",),
+        otherwise=_WHERE,
+        meanings=meanings_of(
+            {
+                "payment.pending": Kind.PENDING,
+                "payment.authorized": Kind.AUTHORIZED,
+                "payment.captured": Kind.CAPTURED,
+                "payment.succeeded": Kind.SUCCEEDED,
+                "payment.failed": Kind.FAILED,
+                "payment.voided": Kind.VOIDED,
+                "refund.completed": Kind.REFUNDED,
+                "refund.failed": Kind.REFUND_FAILED,
+                "dispute.opened": Kind.DISPUTE_OPENED,
+                "dispute.won": Kind.DISPUTE_WON,
+                "dispute.lost": Kind.DISPUTE_LOST,
+            },
+            _WHERE,
+            {
+                Kind.AUTHORIZED: TRANSACTION,
+                Kind.SUCCEEDED: TRANSACTION,
+                Kind.VOIDED: TRANSACTION,
+                Kind.CAPTURED: ("data", "capture_id"),
+                Kind.REFUNDED: ("data", "refund_id"),
+                Kind.REFUND_FAILED: ("data", "refund_id"),
+                Kind.DISPUTE_OPENED: ("data", "dispute_id"),
+                Kind.DISPUTE_WON: ("data", "dispute_id"),
+                Kind.DISPUTE_LOST: ("data", "dispute_id"),
+            },
+        ),
     ),
     never_carries=frozenset({"account", "live", "sequence"}),
+    signed=("webhook-id", "webhook-timestamp", "body"),
 )
