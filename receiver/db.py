@@ -58,13 +58,14 @@ def _time_parameter(now: datetime | None) -> BindParameter[datetime]:
     return bindparam(None, now, type_=DateTime(timezone=True))
 
 
-def _set_up(engine: Engine, statement_timeout_ms: int) -> Engine:
+def _set_up(engine: Engine, statement_timeout_ms: int, lock_timeout_ms: int = 0) -> Engine:
     # Asked for on every connection: a server whose default is serializable would otherwise turn
     # plain races into errors, and a session zone other than UTC would shift what people read.
     settings = (
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; "
         "SET TIME ZONE 'UTC'; "
         f"SET statement_timeout = {statement_timeout_ms}; "
+        f"SET lock_timeout = {lock_timeout_ms}; "
         "SET idle_in_transaction_session_timeout = 60000"
     )
 
@@ -122,7 +123,8 @@ def make_intake_engine(url: str, *, pool_size: int = 4) -> Engine:
         pool_timeout=POOL_TIMEOUT_SECONDS,
         connect_args=connect_arguments("receiver-intake"),
     )
-    return _set_up(engine, statement_timeout_ms=4_000)
+    # A row that somebody holds must not keep the whole group of its statement waiting.
+    return _set_up(engine, statement_timeout_ms=4_000, lock_timeout_ms=500)
 
 
 def make_sessions(engine: Engine) -> Sessions:

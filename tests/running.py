@@ -168,6 +168,15 @@ def rows(url: str, statement: str, parameters: Mapping[str, Any] | None = None) 
         return cursor.fetchall() if cursor.description else []
 
 
+def waiting_on_locks(url: str) -> int:
+    """How many statements of the database wait for somebody's lock right now."""
+    statement = (
+        "SELECT count(*) AS n FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return int(rows(url, statement)[0]["n"])
+
+
 def free_port() -> int:
     """A port that nobody holds right now."""
     with socket.socket() as listener:

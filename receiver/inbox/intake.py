@@ -11,18 +11,17 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg import errors
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeoutError
 
 from receiver.deps import Deps
+from receiver.inbox.intake_faults import CLASHES, FAULTS, is_canceled, is_lost, is_stale, name_of
 from receiver.inbox.intake_statement import NewEvent, Payload, Receipt, write_events
 from receiver.logs import logger
 
@@ -34,8 +33,6 @@ FLUSHERS = 2
 
 MAX_WAITING = 2000
 """Requests that may wait; beyond it the answer is 503 at once, since it would be too late anyway."""
-
-RETRIED = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
 class IntakeUnavailable(Exception):
@@ -77,7 +74,9 @@ class Intake:
         self._pid = 0
         self._closed = False
 
-    def write(self, payload: Payload, events: Sequence[NewEvent], now: datetime | None = None) -> list[Receipt]:
+    def write(
+        self, payload: Payload, events: Sequence[NewEvent], now: datetime | None = None
+    ) -> list[Receipt]:
         """Store one request's events; returns their receipts in the order of ``events``.
 
         Raises IntakeUnavailable when the commit is not proven within the deadline.
@@ -114,7 +113,7 @@ class Intake:
             left: list[Submission] = []
             keys: set[tuple[str, str]] = set()
             rows = 0
-            while self._waiting and (not group or rows < GROUP_ROWS):
+            while self._waiting and rows < GROUP_ROWS and len(left) < GROUP_ROWS:
                 submission = self._waiting.popleft()
                 if submission.abandoned:
                     continue
@@ -157,15 +156,17 @@ class _Flusher:
         self._engine = engine
         self._give_up = give_up
         self._busy: psycopg.Connection[Any] | None = None
+        self._group: list[Submission] = []
         self.thread = threading.Thread(target=self._run, name="intake", daemon=True)
 
     def abort(self) -> None:
         """Cut the connection of a statement that nobody waits for any more.
 
-        A frozen server or a lost network answers nothing, and libpq would wait for ever.
+        A frozen server or a lost network answers nothing, and libpq would wait for ever. A statement
+        that somebody still waits for goes on: under load, cutting it would only add to the load.
         """
         connection = self._busy
-        if connection is None:
+        if connection is None or not all(submission.abandoned for submission in self._group):
             return
         try:
             with socket.socket(fileno=os.dup(connection.fileno())) as peer:
@@ -176,8 +177,6 @@ class _Flusher:
     def _run(self) -> None:
         while not self._intake.closed:
             group = self._intake.take()
-            if not group:
-                continue
             try:
                 self._flush(group)
             except Exception:
@@ -188,34 +187,38 @@ class _Flusher:
                     submission.done.set()
 
     def _flush(self, group: list[Submission]) -> None:
+        if not group:
+            return
         try:
             self._write(group)
-        except (psycopg.Error, DBAPIError, PoolTimeoutError, OSError) as error:
-            if len(group) == 1 or _is_connection_lost(error):
+        except FAULTS as error:
+            if len(group) == 1 or is_lost(error) or is_canceled(error):
                 self._fail(group, error)
                 return
             # One request's row may have spoilt the statement: each on its own, so that only it pays.
-            logger("intake").warning("intake.group_redone", requests=len(group), error=type(error).__name__)
+            logger("intake").warning("intake.group_redone", requests=len(group), error=name_of(error))
             for submission in group:
                 try:
                     self._write([submission])
-                except (psycopg.Error, DBAPIError, PoolTimeoutError, OSError) as own:
+                except FAULTS as own:
                     self._fail([submission], own)
+                submission.done.set()
 
     def _fail(self, group: list[Submission], error: Exception) -> None:
-        code = "database_away" if _is_connection_lost(error) else "not_stored"
+        code = "database_away" if is_lost(error) else "stalled" if is_canceled(error) else "not_stored"
         for submission in group:
             submission.failure = code
-        logger("intake").error("intake.unavailable", code=code, error=type(error).__name__, requests=len(group))
+        logger("intake").error("intake.unavailable", code=code, error=name_of(error), requests=len(group))
 
     def _write(self, group: list[Submission]) -> None:
         """Write a group, once more on a fresh connection after a lost one, a deadlock or a clash."""
+        self._group = group
         try:
             self._write_once(group)
-        except RETRIED:
+        except CLASHES:
             self._write_once(group)
-        except (psycopg.OperationalError, DBAPIError, OSError):
-            if all(submission.abandoned for submission in group):
+        except FAULTS as error:
+            if not is_stale(error) or all(submission.abandoned for submission in group):
                 raise
             # A server that came back leaves a whole pool of dead connections behind.
             self._engine.dispose()
@@ -226,51 +229,55 @@ class _Flusher:
         connection: psycopg.Connection[Any] = pooled.driver_connection  # type: ignore[assignment]
         self._busy = connection
         try:
-            for turn in range(max(len(_turns(submission)) for submission in group)):
-                self._write_turn(connection, group, turn)
-        except psycopg.OperationalError:
-            self._busy = None
-            pooled.invalidate()
+            turns = [_turns(submission.events) for submission in group]
+            found: list[dict[int, Receipt]] = [{} for _ in group]
+            for number in range(max(map(len, turns))):
+                self._write_turn(
+                    connection, group, [t[number] if number < len(t) else [] for t in turns], found
+                )
+        except psycopg.Error as error:
+            if not isinstance(error, psycopg.IntegrityError | psycopg.DataError):
+                pooled.invalidate()
             raise
         finally:
             self._busy = None
             pooled.close()
+        # Only now: an answer of 2xx needs every statement of its request committed.
+        for submission, receipts in zip(group, found, strict=True):
+            submission.receipts = [receipts[index] for index in range(len(submission.events))]
 
-    def _write_turn(self, connection: psycopg.Connection[Any], group: list[Submission], turn: int) -> None:
-        parts = [(s, _turns(s)[turn]) for s in group if turn < len(_turns(s))]
+    def _write_turn(
+        self,
+        connection: psycopg.Connection[Any],
+        group: list[Submission],
+        places: list[list[int]],
+        found: list[dict[int, Receipt]],
+    ) -> None:
+        """Write the events at ``places`` of each request, and note their receipts in ``found``."""
         receipts = write_events(
             connection,
-            [submission.payload for submission, _ in parts],
-            [event for _, events in parts for event in events],
+            [submission.payload for submission, own in zip(group, places, strict=True) if own],
+            [submission.events[at] for submission, own in zip(group, places, strict=True) for at in own],
             give_up=self._give_up,
             now=group[0].now,
         )
         by_key = {(receipt.source, receipt.provider_event_id): receipt for receipt in receipts}
-        for submission, events in parts:
-            got = [by_key[(event.facts.source, event.provider_event_id)] for event in events]
-            submission.receipts = got if turn == 0 else [*(submission.receipts or []), *got]
+        for submission, own, noted in zip(group, places, found, strict=True):
+            for at in own:
+                event = submission.events[at]
+                noted[at] = by_key[(event.facts.source, event.provider_event_id)]
 
 
-def _turns(submission: Submission) -> list[Sequence[NewEvent]]:
-    """A request's events split so that each statement sees a key once: one turn in the plain case."""
-    if len(submission.events) == 1:
-        return [submission.events]
-    turns: list[list[NewEvent]] = []
-    seen: list[set[str]] = []
-    for event in submission.events:
-        for turn, keys in zip(turns, seen, strict=True):
-            if event.provider_event_id not in keys:
-                turn.append(event)
-                keys.add(event.provider_event_id)
-                break
-        else:
-            turns.append([event])
-            seen.append({event.provider_event_id})
-    return list(turns)
-
-
-def _is_connection_lost(error: Exception) -> bool:
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, errors.QueryCanceled):
-        return True
-    return isinstance(cause, psycopg.OperationalError | PoolTimeoutError | OSError)
+def _turns(events: Sequence[NewEvent]) -> list[list[int]]:
+    """Places of a request's events, split so that each statement sees a key once: one turn as a rule."""
+    if len(events) == 1:
+        return [[0]]
+    turns: list[list[int]] = []
+    repeats: Counter[str] = Counter()
+    for place, event in enumerate(events):
+        turn = repeats[event.provider_event_id]
+        repeats[event.provider_event_id] += 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(place)
+    return turns
