@@ -117,7 +117,7 @@ def test_what_was_not_ours_goes_round_when_its_transaction_becomes_known(deps: D
 
     assert row(deps, nameless.id).replays == 1
     assert row(deps, nameless.id).outcome in ("applied", "stale", "repeat")
-    assert [one for _, one in attempts(deps, nameless.id)][0] == "ignored"
+    assert attempts(deps, nameless.id)[0] == (1, "ignored")
     with deps.sessions() as session:
         (action,) = session.scalars(select(OperatorAction)).all()
     assert (action.actor, action.action, action.target) == (
@@ -155,7 +155,7 @@ def test_a_transaction_without_an_order_is_noted_once(deps: Deps) -> None:
 
 
 def test_a_lifted_second_payment_pays(deps: Deps) -> None:
-    """When the paying transaction gives everything back, the payment refused beside it goes round and pays."""
+    """When the paying transaction gave everything back, the one refused beside it goes round and pays."""
     register(deps)
     _, second = receive(deps, event("succeeded"), event("succeeded", transaction_id="tx_2"))
     assert second.reason == "second_payment"
