@@ -10,7 +10,7 @@ from sqlalchemy import inspect
 
 from receiver.db import make_engine
 from receiver.embedded import EmbeddedPostgres, binaries
-from receiver.schema import current_revision, downgrade, head_revision, metadata, upgrade
+from receiver.schema import alembic_config, current_revision, downgrade, head_revision, metadata, upgrade
 
 
 def _dump(url: str) -> str:
@@ -48,3 +48,10 @@ def test_every_revision_goes_down_and_up(database_url: str) -> None:
     with engine.connect() as connection:
         assert current_revision(connection) == head_revision()
     engine.dispose()
+
+
+def test_the_newest_revision_is_alembics() -> None:
+    """What is read off the files is what Alembic itself calls the head."""
+    from alembic.script import ScriptDirectory
+
+    assert head_revision() == ScriptDirectory.from_config(alembic_config()).get_current_head()

@@ -8,6 +8,7 @@ connections after the fork.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
@@ -26,3 +27,12 @@ errorlog = "-"
 loglevel = "warning"
 control_socket_disable = True
 proc_name = "receiver"
+
+
+def post_fork(_arbiter: Any, _worker: Any) -> None:
+    """One connection a turn: gevent takes a hundred at once otherwise, and whichever worker wakes
+    first serves all of a provider's kept connections while the others idle.
+    """
+    from gevent.baseserver import BaseServer
+
+    BaseServer.max_accept = 1
