@@ -79,23 +79,28 @@ def make_event(
         **columns,
     }
     if payload is not None:
-        body = payload or body_of(values)
-        stored = WebhookPayload(
-            id=new_id(at),
-            payload=body,
-            headers=[list(pair) for pair in (headers or {"Content-Type": "application/json"}).items()],
-            received_at=at,
-        )
-        session.add(stored)
-        session.flush()
-        values.setdefault("payload_id", stored.id)
-        values.setdefault("payload_sha256", hashlib.sha256(body).digest())
+        _add_payload(session, values, payload or body_of(values), headers)
     values.setdefault("payload_sha256", hashlib.sha256(str(number).encode()).digest())
     values.setdefault("facts_sha256", hashlib.sha256(f"facts {number}".encode()).digest())
     event = WebhookEvent(**values)
     session.add(event)
     session.flush()
     return event
+
+
+def _add_payload(
+    session: Session, values: dict[str, Any], body: bytes, headers: Mapping[str, str] | None
+) -> None:
+    stored = WebhookPayload(
+        id=new_id(values["received_at"]),
+        payload=body,
+        headers=[list(pair) for pair in (headers or {"Content-Type": "application/json"}).items()],
+        received_at=values["received_at"],
+    )
+    session.add(stored)
+    session.flush()
+    values.setdefault("payload_id", stored.id)
+    values.setdefault("payload_sha256", hashlib.sha256(body).digest())
 
 
 def _of_state(state: str, at: datetime, columns: Mapping[str, Any]) -> dict[str, Any]:

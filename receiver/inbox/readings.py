@@ -9,42 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from receiver.db import at
-from receiver.inbox.models import WebhookConflict, WebhookEvent
+from receiver.inbox.counts import LOOK_AT, Count, bounded
+from receiver.inbox.models import WebhookEvent
 from receiver.inbox.rates import SourceRate, read_rates
+from receiver.inbox.refusals import Rejected, open_conflicts, rejections
 from receiver.inbox.table import INBOX
 from receiver.queue.models import Pause, Worker
 from receiver.queue.pauses import list_pauses
 from receiver.queue.workers import list_workers
-
-LOOK_AT = 10_000
-"""How far rows are counted; beyond it a count is shown as `10,000+`."""
 
 OVERDUE = timedelta(seconds=60)
 """A row that is due for longer than this is overdue: nobody claims it."""
 
 NEWEST = 8
 """How many of the newest dead letters the page shows with their detail."""
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """A bounded count: ``more`` says that counting stopped there."""
-
-    number: int
-    more: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.number:,}{'+' if self.more else ''}"
-
-    def __bool__(self) -> bool:
-        return self.number > 0
 
 
 @dataclass(slots=True)
@@ -87,16 +71,6 @@ class ParkedGroup:
     count: int
     since: datetime
     event_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """Refused requests of the last hour, of one source and reason."""
-
-    source: str
-    reason: str
-    count: int
-    last_minute: datetime
 
 
 @dataclass(frozen=True)
@@ -255,7 +229,7 @@ def _in_flight(session: Session, now: datetime) -> tuple[Count, int]:
         " (SELECT claimed_until FROM webhook_events WHERE state = 'in_flight' LIMIT :look_at) f"
     )
     row = session.execute(statement, {"look_at": LOOK_AT + 1, "now": now}).one()
-    return _bounded(row.number), row.over
+    return bounded(row.number, LOOK_AT), row.over
 
 
 def dead_letters(session: Session) -> tuple[list[DeadLetters], bool]:
@@ -292,66 +266,6 @@ def newest_dead(session: Session, *, limit: int = NEWEST) -> Sequence[WebhookEve
     return [rows[event_id] for event_id in ids if event_id in rows]
 
 
-def open_conflicts(session: Session) -> Count:
-    """Conflicts (other facts under a known id) that nobody settled; variants do not count."""
-    statement = text(
-        "SELECT count(*) FROM (SELECT 1 FROM webhook_conflicts"
-        " WHERE state = 'open' AND kind = 'conflict' LIMIT :look_at) c"
-    )
-    return _bounded(session.execute(statement, {"look_at": LOOK_AT + 1}).scalar_one())
-
-
-def newest_conflicts(session: Session, *, limit: int = 5) -> list[tuple[WebhookConflict, WebhookEvent]]:
-    """The open conflicts seen last, each with its event."""
-    query = (
-        select(WebhookConflict, WebhookEvent)
-        .join(WebhookEvent, WebhookEvent.id == WebhookConflict.event_id)
-        .where(text("webhook_conflicts.state = 'open' AND webhook_conflicts.kind = 'conflict'"))
-        .order_by(WebhookConflict.last_seen_at.desc())
-        .limit(limit)
-    )
-    return [(conflict, event) for conflict, event in session.execute(query)]
-
-
-def rejections(session: Session, *, since: datetime) -> list[Rejected]:
-    """Refused requests since a time by source and reason, the most frequent first."""
-    statement = text(
-        "SELECT source, reason, sum(count)::bigint AS number, max(minute) AS last_minute FROM"
-        " (SELECT * FROM webhook_rejections WHERE minute >= :since ORDER BY minute DESC LIMIT :look_at) r"
-        " GROUP BY source, reason ORDER BY number DESC, source, reason LIMIT 50"
-    )
-    rows = session.execute(statement, {"since": since, "look_at": LOOK_AT})
-    return [Rejected(row.source, row.reason, row.number, row.last_minute) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTimes:
-    """When a source was last heard: a stored event, a refused request and why."""
-
-    last_received_at: datetime | None
-    last_rejected_at: datetime | None
-    last_rejected_reason: str | None
-    last_skew_seconds: int | None
-
-
-def source_times(session: Session, source: str) -> SourceTimes:
-    """When a source last spoke, and when it was last refused (to the minute)."""
-    received = session.scalar(
-        select(WebhookEvent.received_at)
-        .where(WebhookEvent.source == source)
-        .order_by(WebhookEvent.id.desc())
-        .limit(1)
-    )
-    statement = text(
-        "SELECT minute, reason, skew_seconds FROM webhook_rejections WHERE source = :source"
-        " ORDER BY minute DESC, id DESC LIMIT 1"
-    )
-    rejected: Any = session.execute(statement, {"source": source}).first()
-    if rejected is None:
-        return SourceTimes(received, None, None, None)
-    return SourceTimes(received, rejected.minute, rejected.reason, rejected.skew_seconds)
-
-
 def pending_of_source(session: Session, source: str) -> Count:
     """How many rows of a source are pending (held, when it is paused)."""
     statement = select(func.count()).select_from(
@@ -360,8 +274,4 @@ def pending_of_source(session: Session, source: str) -> Count:
         .limit(LOOK_AT + 1)
         .subquery()
     )
-    return _bounded(session.execute(statement).scalar_one())
-
-
-def _bounded(number: int) -> Count:
-    return Count(min(number, LOOK_AT), number > LOOK_AT)
+    return bounded(session.execute(statement).scalar_one(), LOOK_AT)

@@ -9,23 +9,24 @@ from receiver.orders.models import STATES
 
 JSON = "application/json"
 
+REFERENCE = {
+    "name": "reference",
+    "in": "path",
+    "required": True,
+    "description": "The order's reference, percent-encoded; a slash may stand as it is.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+}
+RECEIPT = {
+    "name": "receipt",
+    "in": "path",
+    "required": True,
+    "description": "The receipt that the provider was given for the event.",
+    "schema": {"type": "string", "format": "uuid"},
+}
+
 
 def document() -> dict[str, Any]:
     """The document, OpenAPI 3.1."""
-    reference = {
-        "name": "reference",
-        "in": "path",
-        "required": True,
-        "description": "The order's reference, percent-encoded; a slash may stand as it is.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-    }
-    receipt = {
-        "name": "receipt",
-        "in": "path",
-        "required": True,
-        "description": "The receipt that the provider was given for the event.",
-        "schema": {"type": "string", "format": "uuid"},
-    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -35,63 +36,72 @@ def document() -> dict[str, Any]:
             "move an order. Amounts are integers in the currency's minor unit.",
         },
         "security": [{"bearer": []}],
-        "paths": {
-            "/api/orders": {
-                "post": _operation(
-                    "Register an order; the same facts again are answered 200, other facts 409.",
-                    "orders:write",
-                    {"201": "OrderFacts", "200": "OrderFacts"},
-                    (400, 401, 403, 409, 415, 422),
-                    body="NewOrder",
-                )
-            },
-            "/api/orders/{reference}": {
-                "parameters": [reference],
-                "get": _operation(
-                    "One order with its ledger, transitions, transactions and events.",
-                    "orders:read",
-                    {"200": "Order"},
-                    (401, 403, 404),
-                ),
-                "patch": _operation(
-                    "Correct a wrongly registered order while its ledger is empty. Parked events are woken; "
-                    "refused ones are named for replay.",
-                    "orders:write",
-                    {"200": "CorrectedOrder"},
-                    (400, 401, 403, 404, 409, 415, 422),
-                    body="Correction",
-                ),
-            },
-            "/api/orders/{reference}/cancel": {
-                "parameters": [reference],
-                "post": _operation(
-                    "Cancel an order that holds no money and has no event to be worked.",
-                    "orders:write",
-                    {"200": "OrderFacts"},
-                    (400, 401, 403, 404, 409, 415, 422),
-                    body="Cancel",
-                ),
-            },
-            "/api/events/{receipt}": {
-                "parameters": [receipt],
-                "get": _operation(
-                    "One event with its attempts and conflicts, never its payload.",
-                    "events:read",
-                    {"200": "EventInFull"},
-                    (401, 403, 404),
-                ),
-            },
-            "/api/openapi.json": {
-                "get": {
-                    "summary": "This document.",
-                    "security": [],
-                    "responses": {"200": {"description": "OpenAPI 3.1", "content": {JSON: {}}}},
-                }
-            },
-        },
+        "paths": {**_order_paths(), **_other_paths()},
         "components": {
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "schemas": _schemas(),
+        },
+    }
+
+
+def _order_paths() -> dict[str, Any]:
+    return {
+        "/api/orders": {
+            "post": _operation(
+                "Register an order; the same facts again are answered 200, other facts 409.",
+                "orders:write",
+                {"201": "OrderFacts", "200": "OrderFacts"},
+                (400, 401, 403, 409, 415, 422),
+                body="NewOrder",
+            )
+        },
+        "/api/orders/{reference}": {
+            "parameters": [REFERENCE],
+            "get": _operation(
+                "One order with its ledger, transitions, transactions and events.",
+                "orders:read",
+                {"200": "Order"},
+                (401, 403, 404),
+            ),
+            "patch": _operation(
+                "Correct a wrongly registered order while its ledger is empty. Parked events are woken; "
+                "refused ones are named for replay.",
+                "orders:write",
+                {"200": "CorrectedOrder"},
+                (400, 401, 403, 404, 409, 415, 422),
+                body="Correction",
+            ),
+        },
+        "/api/orders/{reference}/cancel": {
+            "parameters": [REFERENCE],
+            "post": _operation(
+                "Cancel an order that holds no money and has no event to be worked.",
+                "orders:write",
+                {"200": "OrderFacts"},
+                (400, 401, 403, 404, 409, 415, 422),
+                body="Cancel",
+            ),
+        },
+    }
+
+
+def _other_paths() -> dict[str, Any]:
+    return {
+        "/api/events/{receipt}": {
+            "parameters": [RECEIPT],
+            "get": _operation(
+                "One event with its attempts and conflicts, never its payload.",
+                "events:read",
+                {"200": "EventInFull"},
+                (401, 403, 404),
+            ),
+        },
+        "/api/openapi.json": {
+            "get": {
+                "summary": "This document.",
+                "security": [],
+                "responses": {"200": {"description": "OpenAPI 3.1", "content": {JSON: {}}}},
+            }
         },
     }
 
@@ -134,108 +144,110 @@ def _maybe(kind: dict[str, Any]) -> dict[str, Any]:
     return {**kind, "type": [kind["type"], "null"]}
 
 
+TEXT: dict[str, Any] = {"type": "string"}
+INTEGER: dict[str, Any] = {"type": "integer"}
+FLAG: dict[str, Any] = {"type": "boolean"}
+TIME: dict[str, Any] = {"type": "string", "format": "date-time"}
+AMOUNT = {"type": "integer", "minimum": 1, "maximum": 10**15}
+CURRENCY = {"type": "string", "pattern": "^[A-Z]{3}$"}
+SOURCES = {"type": ["array", "null"], "items": TEXT, "minItems": 1}
+REASON = {"type": "string", "minLength": 1, "maxLength": 500}
+FACTS = {
+    "reference": TEXT,
+    "amount_minor": AMOUNT,
+    "currency": CURRENCY,
+    "sources": SOURCES,
+    "state": {"type": "string", "enum": list(STATES)},
+    "authorized_minor": INTEGER,
+    "captured_minor": INTEGER,
+    "refunded_minor": INTEGER,
+    "cancelled_at": _maybe(TIME),
+    "created_at": TIME,
+    "updated_at": TIME,
+}
+EVENT = {
+    **dict.fromkeys(("receipt", "source", "provider_event_id", "kind", "state"), TEXT),
+    **{
+        name: _maybe(TEXT)
+        for name in (
+            *("type", "order_reference", "transaction_id", "effect_id", "currency"),
+            *("outcome", "reason", "detail", "parked_reason"),
+        )
+    },
+    **dict.fromkeys(("attempts", "replays", "receipts", "variants"), INTEGER),
+    "amount_minor": _maybe(INTEGER),
+    "received_at": TIME,
+    "finished_at": _maybe(TIME),
+}
+LINE = {
+    **dict.fromkeys(("kind", "source", "transaction_id", "effect_id", "by"), TEXT),
+    "amount_minor": _maybe(INTEGER),
+    "currency": _maybe(TEXT),
+    "event": _maybe(TEXT),
+    "created_at": TIME,
+}
+CHANGE = {
+    "from": _maybe(TEXT),
+    "to": TEXT,
+    "event": _maybe(TEXT),
+    "by": TEXT,
+    "reason": _maybe(TEXT),
+    "at": TIME,
+}
+TRANSACTION = {
+    "source": TEXT,
+    "transaction_id": TEXT,
+    "status": _maybe(TEXT),
+    "paying": FLAG,
+    "refused": FLAG,
+}
+ATTEMPT = {
+    **dict.fromkeys(("replay", "attempt", "duration_ms"), INTEGER),
+    "started_at": TIME,
+    "outcome": TEXT,
+    "error_code": _maybe(TEXT),
+    "error": _maybe(TEXT),
+}
+CONFLICT = {
+    **dict.fromkeys(("kind", "payload_sha256", "state"), TEXT),
+    "count": INTEGER,
+    "first_seen_at": TIME,
+    "last_seen_at": TIME,
+}
+ERROR = {"code": TEXT, "message": TEXT, "field": _maybe(TEXT)}
+
+
 def _schemas() -> dict[str, Any]:
-    text: dict[str, Any] = {"type": "string"}
-    integer: dict[str, Any] = {"type": "integer"}
-    flag: dict[str, Any] = {"type": "boolean"}
-    time: dict[str, Any] = {"type": "string", "format": "date-time"}
-    amount = {"type": "integer", "minimum": 1, "maximum": 10**15}
-    currency = {"type": "string", "pattern": "^[A-Z]{3}$"}
-    sources = {"type": ["array", "null"], "items": text, "minItems": 1}
-    reason = {"type": "string", "minLength": 1, "maxLength": 500}
-    facts = {
-        "reference": text,
-        "amount_minor": amount,
-        "currency": currency,
-        "sources": sources,
-        "state": {"type": "string", "enum": list(STATES)},
-        "authorized_minor": integer,
-        "captured_minor": integer,
-        "refunded_minor": integer,
-        "cancelled_at": _maybe(time),
-        "created_at": time,
-        "updated_at": time,
-    }
-    event = {
-        **dict.fromkeys(("receipt", "source", "provider_event_id", "kind", "state"), text),
-        **{
-            name: _maybe(text)
-            for name in (
-                *("type", "order_reference", "transaction_id", "effect_id", "currency"),
-                *("outcome", "reason", "detail", "parked_reason"),
-            )
-        },
-        **dict.fromkeys(("attempts", "replays", "receipts", "variants"), integer),
-        "amount_minor": _maybe(integer),
-        "received_at": time,
-        "finished_at": _maybe(time),
-    }
-    line = {
-        **dict.fromkeys(("kind", "source", "transaction_id", "effect_id", "by"), text),
-        "amount_minor": _maybe(integer),
-        "currency": _maybe(text),
-        "event": _maybe(text),
-        "created_at": time,
-    }
-    change = {
-        "from": _maybe(text),
-        "to": text,
-        "event": _maybe(text),
-        "by": text,
-        "reason": _maybe(text),
-        "at": time,
-    }
-    transaction = {
-        "source": text,
-        "transaction_id": text,
-        "status": _maybe(text),
-        "paying": flag,
-        "refused": flag,
-    }
-    attempt = {
-        **dict.fromkeys(("replay", "attempt", "duration_ms"), integer),
-        "started_at": time,
-        "outcome": text,
-        "error_code": _maybe(text),
-        "error": _maybe(text),
-    }
-    conflict = {
-        **dict.fromkeys(("kind", "payload_sha256", "state"), text),
-        "count": integer,
-        "first_seen_at": time,
-        "last_seen_at": time,
-    }
-    error = {"code": text, "message": text, "field": _maybe(text)}
     return {
         "NewOrder": _object(
-            {"reference": text, "amount_minor": amount, "currency": currency, "sources": sources},
+            {"reference": TEXT, "amount_minor": AMOUNT, "currency": CURRENCY, "sources": SOURCES},
             ("reference", "amount_minor", "currency"),
         ),
         "Correction": _object(
-            {"amount_minor": amount, "currency": currency, "sources": sources, "reason": reason}, ("reason",)
+            {"amount_minor": AMOUNT, "currency": CURRENCY, "sources": SOURCES, "reason": REASON}, ("reason",)
         ),
-        "Cancel": _object({"reason": reason}),
-        "OrderFacts": _object(facts),
+        "Cancel": _object({"reason": REASON}),
+        "OrderFacts": _object(FACTS),
         "CorrectedOrder": _object(
-            {**facts, "woken": integer, "replayable": {"type": "array", "items": text}}
+            {**FACTS, "woken": INTEGER, "replayable": {"type": "array", "items": TEXT}}
         ),
         "Order": _object(
             {
-                **facts,
-                "ledger": {"type": "array", "items": _object(line)},
-                "transitions": {"type": "array", "items": _object(change)},
-                "transactions": {"type": "array", "items": _object(transaction)},
+                **FACTS,
+                "ledger": {"type": "array", "items": _object(LINE)},
+                "transitions": {"type": "array", "items": _object(CHANGE)},
+                "transactions": {"type": "array", "items": _object(TRANSACTION)},
                 "events": {"type": "array", "items": _ref("Event")},
             }
         ),
-        "Event": _object(event),
+        "Event": _object(EVENT),
         "EventInFull": _object(
             {
-                **event,
-                "order": _maybe(text),
-                "attempt_history": {"type": "array", "items": _object(attempt)},
-                "conflicts": {"type": "array", "items": _object(conflict)},
+                **EVENT,
+                "order": _maybe(TEXT),
+                "attempt_history": {"type": "array", "items": _object(ATTEMPT)},
+                "conflicts": {"type": "array", "items": _object(CONFLICT)},
             }
         ),
-        "Error": _object({"error": _object(error)}),
+        "Error": _object({"error": _object(ERROR)}),
     }

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from receiver.accounts import actions
 from receiver.inbox.rates import read_rates
-from receiver.inbox.readings import pending_of_source, rejections, source_times
+from receiver.inbox.readings import pending_of_source
+from receiver.inbox.refusals import rejections, source_times
 from receiver.inbox.table import INBOX
 from receiver.queue.models import Pause
 from receiver.queue.pauses import list_pauses, pause, resume
@@ -17,7 +18,7 @@ from receiver.settings import Source
 from receiver.web.access import needs
 from receiver.web.current import actor, current_deps, statement_time, transaction
 from receiver.web.forms import reason_field
-from receiver.web.sources import all_faults, faults_of, spoken_by
+from receiver.web.sources import all_faults, faults_of, spoken_by, timestamp_of, window_of
 from receiver.web.times import RESUME_SPREAD, database_time, hour_before
 
 blueprint = Blueprint("sources", __name__)
@@ -58,6 +59,8 @@ def show(name: str) -> Any:
         spoken=spoken,
         usable=spoken.usable_secrets(source) if spoken else (),
         faults=faults_of(source),
+        timestamp=timestamp_of(source),
+        window=window_of(source),
         paused=paused,
         times=times,
         pending=pending,

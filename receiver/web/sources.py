@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from receiver.providers.authentication import MacAuthentication
 from receiver.providers.provider import Provider
 from receiver.providers.registry import UnknownProvider, provider
 from receiver.settings import Source
@@ -23,9 +24,38 @@ def faults_of(source: Source) -> list[str]:
     if spoken is None:
         return [f"its provider {source.provider!r} is not known"]
     faults = list(spoken.faults(source))
-    if not spoken.usable_secrets(source):
+    if not spoken.is_ready(source):
         faults.insert(0, "no usable secret, so its callbacks are answered 503")
     return faults
+
+
+def timestamp_of(source: Source) -> str:
+    """Whether the source's timestamp is required, optional, or not checked by its protocol."""
+    spoken = spoken_by(source)
+    if spoken is None or not isinstance(spoken.authentication, MacAuthentication):
+        return "not checked here"
+    if spoken.authentication.schemes[0].timestamp is None:
+        return "not checked here"
+    return source.timestamp or spoken.authentication.timestamp
+
+
+def window_of(source: Source) -> str | None:
+    """The window of the source's timestamp in words; None where the scheme states none."""
+    spoken = spoken_by(source)
+    if spoken is None or not isinstance(spoken.authentication, MacAuthentication):
+        return None
+    stamp = spoken.authentication.schemes[0].timestamp
+    if stamp is None:
+        return None
+    own = int(source.tolerance.total_seconds()) if source.tolerance else None
+    past, future = (side if side is None else own or side for side in (stamp.past, stamp.future))
+    if past == future:
+        return f"{_side(past)} to both sides"
+    return f"{_side(past)} in the past, {_side(future)} in the future"
+
+
+def _side(seconds: int | None) -> str:
+    return "without limit" if seconds is None else f"{seconds} s"
 
 
 def all_faults(sources: Mapping[str, Source]) -> dict[str, list[str]]:

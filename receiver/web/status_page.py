@@ -6,7 +6,8 @@ from typing import Any
 
 from flask import Blueprint, render_template
 
-from receiver.inbox.readings import newest_conflicts, read_status
+from receiver.inbox.readings import read_status
+from receiver.inbox.refusals import newest_conflicts
 from receiver.web.current import current_deps, statement_time, transaction
 from receiver.web.sources import all_faults
 from receiver.web.verdict import judge

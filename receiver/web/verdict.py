@@ -111,7 +111,8 @@ def _amber(status: Status, source_faults: Mapping[str, list[str]]) -> list[Findi
         found.append(Finding(AMBER, text, f"/sources/{pause.key}"))
     for rejected in status.rejections:
         if rejected.count >= MANY_REJECTIONS and not rejected.source.startswith("("):
-            text = f"Source {rejected.source}: {rejected.count} rejected in the last hour, {words(rejected.reason)}."
+            text = f"Source {rejected.source}: {rejected.count} rejected in the last hour, "
+            text += f"{words(rejected.reason)}."
             found.append(Finding(AMBER, text, f"/sources/{rejected.source}"))
     return found
 

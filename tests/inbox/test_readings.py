@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from receiver.inbox import readings
 from receiver.inbox.minutes import BOUNDS_MS
-from receiver.inbox.readings import read_status, source_times
+from receiver.inbox.readings import read_status
+from receiver.inbox.refusals import source_times
 from tests.factories import (
     NOW,
     make_conflict,

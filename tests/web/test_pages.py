@@ -228,7 +228,7 @@ def test_any_reference_has_its_page(sign_in: SignIn, session: Session, reference
     session.commit()
     client = sign_in()
     listed = client.get("/orders").get_data(as_text=True)
-    link = listed.split('class="mono" href="')[1].split('"')[0].replace("&amp;", "&")
+    link = listed.split('class="mono ref" href="')[1].split('"')[0].replace("&amp;", "&")
     response = client.get(link)
     assert response.status_code == 200
     assert "registered" in response.get_data(as_text=True)
