@@ -284,11 +284,10 @@ def test_many_workers_and_an_operator_on_the_same_orders(make_deps: MakeDeps) ->
 
     def operate() -> None:
         for number in range(0, 200, 3):
-            with deps.sessions.begin() as session:
-                with suppress(NotCorrectable):
-                    correct_order(
-                        session, f"o_{number:03}", sources=["demo", "lesson"], actor="olga", reason="test"
-                    )
+            with deps.sessions.begin() as session, suppress(NotCorrectable):
+                correct_order(
+                    session, f"o_{number:03}", sources=["demo", "lesson"], actor="olga", reason="test"
+                )
 
     failed = together(operate, *(Processor(deps, f"w{number}").tick for number in range(8)))
     # Rows that a worker passed over at its last look, or that waited for their capture.

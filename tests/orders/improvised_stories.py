@@ -8,9 +8,9 @@ from .payment_stories import NAMELESS_REFUNDS, Story
 from .provider_books import Payment, Provider
 
 
-def improvise(choose: Callable[[Sequence[str]], str], moves: int) -> Story:
+def improvise(choose: Callable[[Sequence[str]], str], moves: int, reference: str = "o_1") -> Story:
     """A story of at most ``moves`` verbs over one to three payments; ``choose`` picks one of its options."""
-    provider = Provider("o_1", 2500, "EUR")
+    provider = Provider(reference, 2500, "EUR")
     cancels = choose(("stays", "cancels")) == "cancels"
     for _ in range(int(choose(("1", "2", "3")))):
         _begin(
