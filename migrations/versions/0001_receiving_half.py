@@ -254,6 +254,7 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('id', name=op.f('pk_webhook_events')),
     sa.UniqueConstraint('source', 'provider_event_id', name=op.f('uq_webhook_events_source_provider_event_id'))
     )
+    op.create_index('ix_webhook_events_dead', 'webhook_events', ['id'], unique=False, postgresql_where=sa.text("state IN ('failed', 'expired')"))
     op.create_index('ix_webhook_events_dlq', 'webhook_events', [sa.literal_column('updated_at DESC'), 'id'], unique=False, postgresql_where=sa.text("state IN ('failed', 'expired')"))
     op.create_index('ix_webhook_events_event_type_id', 'webhook_events', ['event_type', 'id'], unique=False)
     op.create_index('ix_webhook_events_give_up', 'webhook_events', ['give_up_at', 'id'], unique=False, postgresql_where=sa.text("state = 'pending'"))
@@ -316,6 +317,7 @@ def downgrade() -> None:
     op.drop_index('ix_webhook_events_in_flight', table_name='webhook_events', postgresql_where=sa.text("state = 'in_flight'"))
     op.drop_index('ix_webhook_events_give_up', table_name='webhook_events', postgresql_where=sa.text("state = 'pending'"))
     op.drop_index('ix_webhook_events_event_type_id', table_name='webhook_events')
+    op.drop_index('ix_webhook_events_dead', table_name='webhook_events', postgresql_where=sa.text("state IN ('failed', 'expired')"))
     op.drop_index('ix_webhook_events_dlq', table_name='webhook_events', postgresql_where=sa.text("state IN ('failed', 'expired')"))
     op.drop_table('webhook_events')
     op.drop_index('ix_order_transitions_order_id', table_name='order_transitions')

@@ -101,13 +101,8 @@ def list_events(
 
 
 # Literals, so that the partial indexes serve prepared statements too.
-_STATES = {
-    "pending": "state = 'pending'",
-    "in_flight": "state = 'in_flight'",
-    "failed": "state IN ('failed', 'expired')",
-    "expired": "state IN ('failed', 'expired')",
-    DEAD: "state IN ('failed', 'expired')",
-}
+_DEAD_LETTERS = "state IN ('failed', 'expired')"
+_WAITING = {"pending": "state = 'pending'", "in_flight": "state = 'in_flight'"}
 
 
 def _driver(session: Session, filter: Filter) -> Select[WebhookEvent]:  # noqa: A002
@@ -130,7 +125,10 @@ def _driver(session: Session, filter: Filter) -> Select[WebhookEvent]:  # noqa: 
     if filter.to is not None:
         query = query.where(WebhookEvent.id < _first_id(filter.to + ID_SLACK))
     state = "pending" if filter.parked else filter.state
-    return _in_state(session, query, _STATES[state]) if state in _STATES else query
+    if state in ("failed", "expired", DEAD):
+        # Dead letters have an index in the order of their ids: no number of them makes a page slower.
+        return query.where(text(f"webhook_events.{_DEAD_LETTERS}"))
+    return _in_state(session, query, _WAITING[state]) if state in _WAITING else query
 
 
 def _in_state(session: Session, query: Select[WebhookEvent], state: str) -> Select[WebhookEvent]:

@@ -79,6 +79,7 @@ def queue_table_items(table: str, key: str, success: str) -> tuple[SchemaItem, .
         ),
         Index(f"ix_{table}_give_up", "give_up_at", "id", postgresql_where=text("state = 'pending'")),
         Index(f"ix_{table}_in_flight", "claimed_until", postgresql_where=text("state = 'in_flight'")),
+        Index(f"ix_{table}_dead", "id", postgresql_where=text("state IN ('failed', 'expired')")),
         Index(
             f"ix_{table}_dlq",
             text("updated_at DESC"),
