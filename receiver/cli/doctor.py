@@ -145,7 +145,7 @@ def _source(source: Source) -> Iterator[Finding]:
     if usable:
         keys = ", ".join(secret.key_id for secret in usable)
         yield Finding(about, "ok", f"{source.provider}, active keys {keys}")
-    if (source.timestamp or provider.timestamp) == "optional":
+    if provider.timestamp_optional(source):
         yield Finding(about, "note", "its timestamp is optional: de-duplication alone stops replays")
     never = sorted(provider.never_carries)
     if never:

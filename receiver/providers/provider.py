@@ -159,6 +159,11 @@ class Provider:
         """Whether requests of ``source`` can be verified at all; if not, they are answered 503."""
         return not self.authentication.needs_secret or bool(self.usable_secrets(source))
 
+    def timestamp_optional(self, source: Source) -> bool:
+        """Whether a request of ``source`` may come without its (unsigned) timestamp."""
+        default = getattr(self.authentication, "timestamp", "required")
+        return (source.timestamp or default) == "optional"
+
     def faults(self, source: Source) -> list[str]:
         """What is wrong with a source's settings for this protocol: one sentence each, no secret in it."""
         usable = self.usable_secrets(source)

@@ -70,7 +70,7 @@ class Sender:
         now = int(self.unix()) + post.signed_shift
         secret = self.provider.usable_secrets(self.source)[0].value
         headers = self.provider.sign(secret, post.body, now, post.event_id, self.source.options)
-        if post.signed_shift and self.provider.timestamp == "optional":
+        if post.signed_shift and self.provider.timestamp_optional(self.source):
             headers["X-Timestamp"] = str(now)
         body = post.body
         if post.tampered:
