@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import psycopg
 from psycopg import errors
-from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeoutError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 FAULTS = (psycopg.Error, DBAPIError, PoolTimeoutError, OSError)
 """What a write may raise for reasons outside this process."""

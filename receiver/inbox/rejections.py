@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import text
@@ -57,6 +57,9 @@ class RejectionCounter:
 
     def add(self, rejection: Rejection) -> None:
         """Count one; the newest of a kind is the example that is kept."""
+        if rejection.body is not None and len(rejection.body) > MAX_BODY:
+            # Cut here and not at the flush: what waits in memory must be bounded too.
+            rejection = replace(rejection, body=rejection.body[:MAX_BODY])
         minute = rejection.at.replace(second=0, microsecond=0)
         body_key = (rejection.sha256 or "") if rejection.body is not None else ""
         key = (rejection.source, rejection.reason, minute, rejection.remote_address, body_key)
@@ -84,8 +87,10 @@ class RejectionCounter:
 _WRITE = text(
     f"""\
 INSERT INTO webhook_rejections AS r
-  (source, reason, minute, remote_address, body_key, length, sha256, skew_seconds, detail, count, payload, headers)
-SELECT :source, :reason, :minute, :remote_address, :body_key, :length, :sha256, :skew_seconds, :detail, :count,
+  (source, reason, minute, remote_address, body_key,
+   length, sha256, skew_seconds, detail, count, payload, headers)
+SELECT :source, :reason, :minute, :remote_address, :body_key,
+  :length, :sha256, :skew_seconds, :detail, :count,
   CASE WHEN kept.bodies < {MAX_BODIES_A_DAY} THEN CAST(:payload AS bytea) END,
   CASE WHEN kept.bodies < {MAX_BODIES_A_DAY} THEN CAST(:headers AS jsonb) END
 FROM (
@@ -119,7 +124,7 @@ def write_rejections(session: Session, counts: dict[_Key, tuple[Rejection, int]]
                 "skew_seconds": rejection.skew_seconds,
                 "detail": rejection.detail,
                 "count": count,
-                "payload": rejection.body[:MAX_BODY] if rejection.body is not None and body_key else None,
+                "payload": rejection.body if body_key else None,
                 "headers": headers if body_key else None,
             },
         )

@@ -8,7 +8,18 @@ from typing import Any
 
 from receiver.settings import Settings
 
+try:
+    from gunicorn.http.errors import ParseException
+except ImportError:  # another WSGI server
+    BODY_ERRORS: tuple[type[Exception], ...] = (OSError,)
+else:
+    BODY_ERRORS = (OSError, ParseException)
+"""What the server raises while a body is read that was framed wrongly or cut off."""
+
 CHUNK = 64 * 1024
+
+MAX_LENGTH_DIGITS = 18
+"""Digits read of an announced length."""
 
 Environ = dict[str, Any]
 
@@ -29,7 +40,9 @@ def read_body(environ: Environ, settings: Settings) -> bytes:
     if encoding not in ("", "identity"):
         raise Refused(415, "content_encoding")
     limit = settings.max_body_bytes
-    announced = _announced(environ)
+    announced = announced_length(environ)
+    if announced is None and environ.get("CONTENT_LENGTH"):
+        raise Refused(400, "content_length")
     if announced is not None and announced > limit:
         raise Refused(413, "too_large")
     if announced is None and not environ.get("wsgi.input_terminated"):
@@ -43,7 +56,7 @@ def read_body(environ: Environ, settings: Settings) -> bytes:
             wanted = CHUNK if announced is None else min(CHUNK, announced - length)
             try:
                 part = stream.read(wanted)
-            except _GunicornBodyError as error:
+            except BODY_ERRORS as error:
                 raise Refused(400, "broken_body") from error
             if not part:
                 break
@@ -56,24 +69,13 @@ def read_body(environ: Environ, settings: Settings) -> bytes:
     return b"".join(parts)
 
 
-def _announced(environ: Environ) -> int | None:
-    text = environ.get("CONTENT_LENGTH")
-    if not text:
-        return None
+def announced_length(environ: Environ) -> int | None:
+    """The length that the request announces; None where it announces none that can be read."""
+    text = environ.get("CONTENT_LENGTH") or ""
     if not (text.isascii() and text.isdigit()):
-        raise Refused(400, "content_length")
-    return int(text)
-
-
-def _body_errors() -> tuple[type[BaseException], ...]:
-    try:
-        from gunicorn.http.errors import ParseException
-    except ImportError:  # another WSGI server
-        return (OSError,)
-    return (OSError, ParseException)
-
-
-_GunicornBodyError = _body_errors()
+        return None
+    # Longer ones are too large whatever they say, and Python refuses to read very long ones.
+    return int(text[:MAX_LENGTH_DIGITS])
 
 
 @contextlib.contextmanager

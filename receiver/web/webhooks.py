@@ -32,7 +32,7 @@ from receiver.settings import Source
 from receiver.signature import Unverified
 from receiver.web.headers import CONTENT_POLICY
 from receiver.web.intake_counts import IntakeCounts
-from receiver.web.raw_body import Environ, Refused, read_body
+from receiver.web.raw_body import Environ, Refused, announced_length, read_body
 
 blueprint = Blueprint("webhooks", __name__)
 
@@ -98,7 +98,7 @@ def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ)
     """Verify, store, answer."""
     deps: Deps = extensions["receiver"]
     counts: IntakeCounts = extensions["intake_counts"]
-    body = b""
+    body: bytes | None = None
     try:
         source = _source(deps, source_name)
         spoken = _provider_of(source)
@@ -190,13 +190,12 @@ def _stored(
 
 
 def _note(
-    deps: Deps, counts: IntakeCounts, source_name: str, refused: Refused, environ: Environ, body: bytes
+    deps: Deps, counts: IntakeCounts, source_name: str, refused: Refused, environ: Environ, body: bytes | None
 ) -> None:
     known = source_name in deps.settings.sources
-    sha256 = hashlib.sha256(body).hexdigest() if body else None
+    sha256 = hashlib.sha256(body).hexdigest() if body is not None else None
     headers = refused.more.get("headers")
-    announced = environ.get("CONTENT_LENGTH") or ""
-    length = len(body) or (int(announced) if announced.isdigit() and len(announced) < 19 else 0)
+    length = len(body) if body is not None else announced_length(environ) or 0
     rejection = Rejection(
         source=source_name if known else UNKNOWN_SOURCE,
         reason=refused.reason,

@@ -121,7 +121,7 @@ def rotating(open_door):
 
 @pytest.mark.field_case(10)
 def test_a_header_with_several_signatures_holds_if_one_does(rotating):
-    """Wrong then right, right then wrong, right under the previous secret: all hold; thousands are cut off."""
+    """Wrong then right, right then wrong, the previous secret: all hold; a hundred are cut off."""
     stamp = int(rotating.deps.clock.unix())
 
     def post(event_id: str, *secrets: str) -> int:
