@@ -72,7 +72,9 @@ class Ground:
         }
 
     @contextlib.contextmanager
-    def process(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> Iterator[psutil.Process]:
+    def process(
+        self, name: str, arguments: Sequence[str], environment: dict[str, str]
+    ) -> Iterator[psutil.Process]:
         """Run a Python process until the block ends; its output goes to a file, as under systemd."""
         with (self.folder / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
@@ -88,7 +90,9 @@ class Ground:
                     child.kill()
 
     @contextlib.contextmanager
-    def web(self, name: str, arguments: Sequence[str], environment: dict[str, str]) -> Iterator[tuple[int, psutil.Process]]:
+    def web(
+        self, name: str, arguments: Sequence[str], environment: dict[str, str]
+    ) -> Iterator[tuple[int, psutil.Process]]:
         """Run gunicorn with these arguments on a free port; yields port and master."""
         port = free_port()
         line = ["-m", "gunicorn", *arguments, "--bind", f"127.0.0.1:{port}"]
@@ -173,7 +177,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def machine() -> str:
     """One line on what the figures were measured with."""
     model = next(
-        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
         "unknown CPU",
     )
     return f"{os.cpu_count()} cores ({model}), Python {sys.version.split()[0]}, load {os.getloadavg()[0]:.1f} at the start"

@@ -149,7 +149,9 @@ def report(made: dict[str, Target], args: argparse.Namespace) -> None:
     """Print the table and the ratios."""
     head = ["target", "acks/s", "p50 ms", "p99 ms", "server cores", "generator cores", "PSS MiB"]
     shown = [target for target in made.values() if target.rates]
-    print(f"\n{CONNECTIONS} connections, 1 KiB bodies, {args.rounds} rounds × {args.seconds:g} s; {grounds.machine()}\n")
+    print(
+        f"\n{CONNECTIONS} connections, 1 KiB bodies, {args.rounds} rounds × {args.seconds:g} s; {grounds.machine()}\n"
+    )
     print(table(head, [target.row() for target in shown]))
     if not {"ours", "naive"} <= {key for key, target in made.items() if target.rates}:
         return
@@ -172,7 +174,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8.0)
-    parser.add_argument("--only", default="", help="comma-separated: pgbench, empty, empty_gthread, naive, ours")
+    parser.add_argument(
+        "--only", default="", help="comma-separated: pgbench, empty, empty_gthread, naive, ours"
+    )
     args = parser.parse_args()
     with grounds.ground() as ground:
         made = targets(ground, args.seconds)

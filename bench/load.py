@@ -93,7 +93,9 @@ class _Connection:
         return int(head[9:12])
 
 
-def drive(port: int, *, secret: str, connections: int = 32, seconds: float = 5.0, warm: float = 1.0) -> tuple[Load, int]:
+def drive(
+    port: int, *, secret: str, connections: int = 32, seconds: float = 5.0, warm: float = 1.0
+) -> tuple[Load, int]:
     """Load a server from a process of its own; returns the measured part and every 2xx there was."""
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
