@@ -76,11 +76,13 @@ class MacAuthentication:
     by another. Only names of one scheme may be listed together, never an older one: that would be a
     downgrade. ``timestamp`` is what holds where the source does not say. ``also`` looks at a body whose
     MAC was right and gives the reason of a refusal, for what a provider's signature promises besides.
+    ``sent`` are headers that the provider always sends, for signing as it does.
     """
 
     schemes: tuple[MacScheme, ...]
     timestamp: Literal["required", "optional"] = "required"
     also: Callable[[bytes], str | None] | None = None
+    sent: tuple[tuple[str, str], ...] = ()
     needs_secret: bool = True
 
     @property
@@ -112,7 +114,9 @@ class MacAuthentication:
     def sign(
         self, secret: str, headers: Mapping[str, str], body: bytes, unix_now: float, options: Options
     ) -> SignedRequest:
-        signed = signature.sign(self.schemes[0], [secret], body, unix_now, headers, options)
+        signed = signature.sign(
+            self.schemes[0], [secret], body, unix_now, {**dict(self.sent), **headers}, options
+        )
         return SignedRequest(signed, body)
 
     def faults(self, source: Source) -> list[str]:

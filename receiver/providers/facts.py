@@ -147,3 +147,14 @@ def mode(live_texts: frozenset[str], test_texts: frozenset[str]) -> Reader:
 def test_mode(value: object) -> bool | None:
     """Live or not, from a boolean that says ``test``."""
     return not value if isinstance(value, bool) else None
+
+
+def utf8_without_bom(body: bytes) -> str | None:
+    """The reason to refuse a body that its sender never writes so: a signature over it is no proof."""
+    if body.startswith(b"\xef\xbb\xbf"):
+        return "unreadable_body"
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return "unreadable_body"
+    return None

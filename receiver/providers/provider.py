@@ -11,7 +11,7 @@ from receiver.providers.authentication import Authentication, SignedRequest, Ver
 from receiver.providers.body_map import BodyMap
 from receiver.providers.envelopes import Envelope, JsonObject
 from receiver.providers.identities import BodyId, HeaderId, Identity
-from receiver.providers.paths import parse_path
+from receiver.providers.paths import Path, is_absent, parse_path
 from receiver.providers.reading import UNCONFIRMED, ReadEvent, read_event
 from receiver.providers.strict_json import canonical
 from receiver.settings import Secret, Source
@@ -40,11 +40,12 @@ class Provider:
     ``never_carries`` names facts (``sequence``, ``account``, ``live``, …) that no event of the protocol
     has, so that they are not checked. ``secret_headers`` (lower case) carry the secret itself and are
     never kept. ``signed`` says to people what the proof covers; nothing outside it is believed.
-    ``confirm_by_fetch``: an event counts only once it is read back (see ReadEvent); ``fetch_kinds`` None
-    means all of them. ``reference_option``: the source's ``options.order_reference`` names where the
-    merchant's own reference stands. ``option_names`` are the options it takes. ``described`` makes the
-    provider that a source describes by its options. ``challenge`` answers a GET to the endpoint: the
-    text for the source and its query, or None.
+    ``confirm_by_fetch``: an event counts only once it is read back (see ReadEvent); so does one that has
+    nothing at ``confirm_without`` (a thin event of a protocol that has full ones).
+    ``reference_option``: the source's ``options.order_reference`` names where the merchant's own
+    reference stands. ``option_names`` are the options it takes. ``described`` makes the provider that a
+    source describes by its options. ``challenge`` answers a GET to the endpoint: the text for the source
+    and its query, or None.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Provider:
     signed: tuple[str, ...] = ("body",)
     answers: Answers = Answers()
     confirm_by_fetch: bool = False
+    confirm_without: Path | None = None
     reference_option: bool = False
     option_names: frozenset[str] = frozenset()
     described: Callable[[Provider, Mapping[str, object]], Provider] | None = None
@@ -111,17 +113,14 @@ class Provider:
         """What one parsed document says. Raises UnusableId."""
         event_id = self.identity.event_id(headers, document)
         event = read_event(source_name, event_id, document, self.body, payload_sha256, item)
-        if not self.confirm_by_fetch and not self.identity.per_receipt:
+        thin = self.confirm_without is not None and is_absent(document, self.confirm_without)
+        confirm = self.confirm_by_fetch or thin
+        if not confirm and not self.identity.per_receipt:
             return event
         facts = event.facts
-        if self.confirm_by_fetch and facts.facts_error is None:
+        if confirm and facts.facts_error is None:
             facts = replace(facts, facts_error=UNCONFIRMED)
-        return replace(
-            event,
-            facts=facts,
-            confirm_by_fetch=self.confirm_by_fetch,
-            per_receipt=self.identity.per_receipt,
-        )
+        return replace(event, facts=facts, confirm_by_fetch=confirm, per_receipt=self.identity.per_receipt)
 
     def sign(
         self,

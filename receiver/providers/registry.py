@@ -15,9 +15,29 @@ from receiver.providers.provider import Provider
 from receiver.settings import Source
 
 _PROVIDERS: Mapping[str, tuple[str, str]] = {
+    "adyen": ("adyen", "ADYEN"),
+    "adyen_banking": ("adyen", "ADYEN_BANKING"),
+    "checkout_com": ("checkout_com", "CHECKOUT_COM"),
+    "coinbase_commerce": ("coinbase_commerce", "COINBASE_COMMERCE"),
     "demo": ("demo", "DEMO"),
+    "flutterwave": ("flutterwave", "FLUTTERWAVE"),
+    "flutterwave_v3": ("flutterwave", "FLUTTERWAVE_V3"),
+    "github": ("github", "GITHUB"),
+    "gocardless": ("gocardless", "GOCARDLESS"),
+    "lemonsqueezy": ("lemonsqueezy", "LEMONSQUEEZY"),
     "lesson": ("lesson", "LESSON"),
+    "midtrans": ("midtrans", "MIDTRANS"),
+    "mollie": ("mollie", "MOLLIE"),
+    "mollie_classic": ("mollie", "MOLLIE_CLASSIC"),
+    "paddle": ("paddle", "PADDLE"),
+    "paystack": ("paystack", "PAYSTACK"),
+    "razorpay": ("razorpay", "RAZORPAY"),
+    "shopify": ("shopify", "SHOPIFY"),
+    "square": ("square", "SQUARE"),
+    "sslcommerz": ("sslcommerz", "SSLCOMMERZ"),
     "standard": ("standard", "STANDARD"),
+    "stripe": ("stripe", "STRIPE"),
+    "xendit": ("xendit", "XENDIT"),
 }
 """By name: the module in this room, and the description's name in it."""
 

@@ -5,18 +5,22 @@ which secrets are active, and how a verdict is answered; the sender never learns
 """
 
 from receiver.signature.scheme import (
+    BLANKS,
     HeaderMap,
     KeyValues,
     MacScheme,
     Plain,
     SignatureList,
     Timestamp,
+    encode_digest,
     key_bytes,
+    wire_bytes,
 )
 from receiver.signature.signing import sign
 from receiver.signature.verifying import Match, Unverified, verify
 
 __all__ = [
+    "BLANKS",
     "HeaderMap",
     "KeyValues",
     "MacScheme",
@@ -25,7 +29,9 @@ __all__ = [
     "SignatureList",
     "Timestamp",
     "Unverified",
+    "encode_digest",
     "key_bytes",
     "sign",
     "verify",
+    "wire_bytes",
 ]

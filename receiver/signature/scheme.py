@@ -69,8 +69,9 @@ class MacScheme:
     """One way to sign: which header, over which bytes, with which key.
 
     ``template`` holds literals and ``{body}``, ``{ts}``, ``{header:NAME}``, ``{config:NAME}``. A header
-    named in the template is required, and so is a timestamp. Hex is lower case. ``key`` says how a
-    secret's text becomes the key, after ``key_prefix`` where the secret begins with it.
+    named in the template is required, and so is a timestamp. Hex is lower case, unless
+    ``any_case``. ``key`` says how a secret's text becomes the key, after ``key_prefix`` where the secret
+    begins with it.
     """
 
     header: str
@@ -82,6 +83,7 @@ class MacScheme:
     key_prefix: str = ""
     timestamp: Timestamp | None = None
     required_headers: tuple[str, ...] = ()
+    any_case: bool = False
     parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     signs_timestamp: bool = field(init=False, repr=False, compare=False)
     needed_headers: tuple[str, ...] = field(init=False, repr=False, compare=False)

@@ -106,23 +106,28 @@ def _find(
     entries = _entries(scheme.parse, value)
     if isinstance(entries, Unverified):
         return entries
-    stamps: Sequence[str | None] = ()
     if scheme.timestamp is None:
         return entries, ""
-    if scheme.timestamp.header is not None:
-        stamps = (headers.get(scheme.timestamp.header),)
-    elif isinstance(scheme.parse, KeyValues):
-        stamps = tuple(_values(scheme.parse, value, scheme.timestamp.key or "")) or (None,)
-    if len(set(stamps)) != 1:
-        return Unverified("malformed_timestamp")
-    stamp = stamps[0]
+    stamp = _stamp(scheme, scheme.timestamp, headers, value)
     if stamp is None:
         required = scheme.timestamp.required if timestamp_required is None else timestamp_required
         return Unverified("missing_timestamp") if required or scheme.signs_timestamp else (entries, "")
-    stamp = stamp.strip(BLANKS)
     if not (0 < len(stamp) <= READABLE_DIGITS and stamp.isascii() and stamp.isdigit()):
         return Unverified("malformed_timestamp")
     return entries, stamp
+
+
+def _stamp(scheme: MacScheme, timestamp: Timestamp, headers: HeaderMap, value: str) -> str | None:
+    """The timestamp as it stands; blanks round a header's are cut, but a pair's is digits alone,
+    whatever a lenient parser would read. Two that differ are "", which is malformed.
+    """
+    if timestamp.header is not None:
+        stamp = headers.get(timestamp.header)
+        return None if stamp is None else stamp.strip(BLANKS)
+    stamps = _pairs(scheme.parse, value, timestamp.key or "") if isinstance(scheme.parse, KeyValues) else []
+    if not stamps:
+        return None
+    return stamps[0] if len(set(stamps)) == 1 else ""
 
 
 def _entries(parse: Plain | SignatureList | KeyValues, value: str) -> list[str] | Unverified:
@@ -147,13 +152,19 @@ def _entries(parse: Plain | SignatureList | KeyValues, value: str) -> list[str] 
 
 
 def _values(parse: KeyValues, value: str, key: str) -> list[str]:
+    return [text.strip(BLANKS) for text in _pairs(parse, value, key)]
+
+
+def _pairs(parse: KeyValues, value: str, key: str) -> list[str]:
     pairs = (piece.partition("=") for piece in value.split(parse.separator))
-    return [text.strip(BLANKS) for name, mark, text in pairs if mark and name.strip(BLANKS) == key]
+    return [text for name, mark, text in pairs if mark and name.strip(BLANKS) == key]
 
 
 def _compare(
     scheme: MacScheme, secrets: Sequence[str], candidates: list[str], message: bytes
 ) -> Match | Unverified:
+    if scheme.any_case and scheme.encoding == "hex":
+        candidates = [candidate.lower() if candidate.isascii() else candidate for candidate in candidates]
     offered = [wire_bytes(candidate) for candidate in candidates]
     digests: list[bytes] = []
     for index, secret in enumerate(secrets):

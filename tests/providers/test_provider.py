@@ -43,8 +43,8 @@ def verdict(name, headers, body=BODY, now=T, **changes):
 
 def test_the_registry_knows_its_names():
     """An unknown provider is named, with those that are known."""
-    assert names() == ("demo", "lesson", "standard")
-    with pytest.raises(UnknownProvider, match="demo, lesson, standard"):
+    assert {"demo", "lesson", "standard"} < set(names())
+    with pytest.raises(UnknownProvider, match=r"known are .*demo, .*lesson, .*standard"):
         provider("nobody")
 
 
@@ -69,7 +69,7 @@ def test_a_signed_body_is_verified_and_names_its_key(name):
 )
 def test_the_signature_is_over_the_bytes_as_they_came(body):
     """Escapes, blanks and the last line break are part of what was signed."""
-    for name in names():
+    for name in SECRETS:
         assert isinstance(verdict(name, signed(name, body), body), Verified)
     assert verdict("lesson", signed("lesson", b'{"id":"e"}\r\n'), b'{"id":"e"}') == Unverified("signature")
 

@@ -1,0 +1,70 @@
+"""``mollie`` (next-gen): ``X-Mollie-Signature``, the hex HMAC-SHA256 of the body, with or without
+``sha256=``. ``mollie_classic``: a form with an object's id and no proof at all.
+
+They are two providers: a next-gen source without a signature is refused, never read as a classic one.
+A next-gen event without its snapshot, and every classic one, counts only once it is read back.
+"""
+
+from __future__ import annotations
+
+from receiver.providers import facts
+from receiver.providers.amounts import MAJOR_TEXT
+from receiver.providers.authentication import MacAuthentication
+from receiver.providers.body_map import BodyMap, Where, meanings_of
+from receiver.providers.envelopes import Form
+from receiver.providers.identities import BodyId
+from receiver.providers.paths import TRANSACTION, Path
+from receiver.providers.payment_event import Kind
+from receiver.providers.provider import Provider
+from receiver.providers.tokens import UnsignedHint
+from receiver.signature import MacScheme, Plain
+
+_ENTITY: Path = ("_embedded", "entity")
+_OBJECT_ID = r"[a-z]{2,8}_[A-Za-z0-9]{1,64}"
+
+_WHERE = Where(
+    order_reference=(*_ENTITY, "description"),
+    transaction_id=("entityId",),
+    amount=(*_ENTITY, "amount", "value"),
+    currency=(*_ENTITY, "amount", "currency"),
+    live=(*_ENTITY, "mode"),
+    occurred_at=("createdAt",),
+    unit=MAJOR_TEXT,
+    mode=facts.mode(frozenset({"live"}), frozenset({"test"})),
+)
+
+MOLLIE = Provider(
+    name="mollie",
+    authentication=MacAuthentication((MacScheme(header="X-Mollie-Signature", parse=Plain("sha256=")),)),
+    identity=BodyId(),
+    body=BodyMap(
+        meanings=meanings_of(
+            {
+                "payment-link.paid": Kind.SUCCEEDED,
+                "payment.paid": Kind.SUCCEEDED,
+                "payment.authorized": Kind.AUTHORIZED,
+                "payment.pending": Kind.PENDING,
+                "payment.failed": Kind.FAILED,
+                "payment.canceled": Kind.FAILED,
+                "payment.expired": Kind.FAILED,
+            },
+            _WHERE,
+            {Kind.SUCCEEDED: TRANSACTION, Kind.AUTHORIZED: TRANSACTION},
+        ),
+        otherwise=_WHERE,
+    ),
+    never_carries=frozenset({"account", "sequence"}),
+    confirm_without=_ENTITY,
+    reference_option=True,
+)
+
+MOLLIE_CLASSIC = Provider(
+    name="mollie_classic",
+    authentication=UnsignedHint("id", _OBJECT_ID),
+    identity=BodyId(("id",), pattern=_OBJECT_ID, per_receipt=True),
+    body=BodyMap(type=None, meanings={}, otherwise=Where(transaction_id=("id",))),
+    envelope=Form(),
+    never_carries=frozenset({"account", "live", "sequence"}),
+    signed=(),
+    confirm_by_fetch=True,
+)

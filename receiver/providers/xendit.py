@@ -1,0 +1,52 @@
+"""``xendit``: ``x-callback-token``, a static text: it says who speaks and nothing of what is said.
+
+Every event is confirmed by fetch. The event id stands in a header that nothing proves, so the identity
+is what the event is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from receiver.providers.amounts import MAJOR_NUMBER
+from receiver.providers.body_map import BodyMap, Meaning, Where
+from receiver.providers.identities import CompositeId
+from receiver.providers.paths import TRANSACTION, Path
+from receiver.providers.payment_event import Kind
+from receiver.providers.provider import Provider
+from receiver.providers.tokens import TokenAuthentication
+
+_PAYMENT = Where(
+    order_reference=("data", "reference_id"),
+    transaction_id=("data", "payment_id"),
+    effect_id=TRANSACTION,
+    amount=("data", "request_amount"),
+    currency=("data", "currency"),
+    account=("business_id",),
+    occurred_at=("created",),
+    unit=MAJOR_NUMBER,
+)
+_STATUS = replace(_PAYMENT, effect_id=None)
+_REFUND = replace(_PAYMENT, effect_id=("data", "id"), amount=("data", "amount"))
+_IDENTITY: tuple[Path, ...] = (("data", "id"), ("data", "payment_id"), ("data", "status"), ("created",))
+
+XENDIT = Provider(
+    name="xendit",
+    authentication=TokenAuthentication("x-callback-token"),
+    identity=CompositeId((("event",), *_IDENTITY), optional=_IDENTITY),
+    body=BodyMap(
+        type=("event",),
+        meanings={
+            "payment.authorization": Meaning(Kind.AUTHORIZED, _PAYMENT),
+            "payment.capture": Meaning(Kind.SUCCEEDED, _PAYMENT),
+            "payment.failure": Meaning(Kind.FAILED, _STATUS),
+            "refund.succeeded": Meaning(Kind.REFUNDED, _REFUND),
+            "refund.failed": Meaning(Kind.REFUND_FAILED, _REFUND),
+        },
+        otherwise=_STATUS,
+    ),
+    never_carries=frozenset({"live", "sequence"}),
+    secret_headers=frozenset({"x-callback-token"}),
+    signed=(),
+    confirm_by_fetch=True,
+)
