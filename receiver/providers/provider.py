@@ -165,16 +165,18 @@ class Provider:
 
     def faults(self, source: Source) -> list[str]:
         """What is wrong with a source's settings for this protocol: one sentence each, no secret in it."""
-        usable = self.usable_secrets(source)
         found = [f"secret {r} is not set" for r in source.missing_secrets]
+        if self.described_faults is not None and (wrong := self.described_faults(source.options)):
+            return found + wrong
+        authentication = self.of_source(source.options).authentication
         found += [
-            f"secret {s.reference} is not {self.authentication.key_form} as {self.name} secrets are"
+            f"secret {s.reference} is not {authentication.key_form} as {self.name} secrets are"
             for s in source.secrets
-            if s not in usable
+            if not authentication.usable(s.value)
         ]
-        found += self.authentication.faults(source)
+        found += authentication.faults(source)
         if self.described_faults is not None:
-            return found + self.described_faults(source.options)
+            return found
         known = self.option_names | ({"order_reference"} if self.reference_option else set())
         found += [
             f"options.{name} is no option of {self.name}" for name in sorted(set(source.options) - known)

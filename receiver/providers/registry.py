@@ -24,6 +24,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "flutterwave_v3": ("flutterwave", "FLUTTERWAVE_V3"),
     "github": ("github", "GITHUB"),
     "gocardless": ("gocardless", "GOCARDLESS"),
+    "hmac": ("described", "HMAC"),
     "lemonsqueezy": ("lemonsqueezy", "LEMONSQUEEZY"),
     "lesson": ("lesson", "LESSON"),
     "midtrans": ("midtrans", "MIDTRANS"),
