@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import event as listener
 from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from receiver.clock import FixedClock
 from receiver.deps import Deps
 from receiver.inbox import process as process_module
 from receiver.inbox import work_batch as batch_module
+from receiver.inbox.intake_statement import NewEvent, Payload, write_events
 from receiver.inbox.process import Processor
+from receiver.inbox.replay import facts_of
 from receiver.orders import decide as rules
 from tests.conftest import MakeDeps
 from tests.factories import NOW
@@ -27,14 +26,12 @@ from tests.factories import NOW
 from .gestures import (
     attempts,
     event,
-    ledger,
     outcome,
     receive,
     register,
     row,
     stands,
     store,
-    transitions,
     work,
 )
 
@@ -59,19 +56,30 @@ def poison(monkeypatch: pytest.MonkeyPatch, fault: Callable[[Any], None]) -> Non
     monkeypatch.setattr(rules, "decide", decide)
 
 
-@contextmanager
-def locked(deps: Deps, reference: str) -> Iterator[None]:
-    """Hold an order's row locked in another transaction."""
-    with deps.sessions() as other:
-        other.execute(text("SELECT 1 FROM orders WHERE reference = :r FOR UPDATE"), {"r": reference})
-        yield
-        other.rollback()
-
-
-@pytest.fixture
-def quick_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for a locked order for less than two seconds."""
-    monkeypatch.setattr(process_module, "LOCK_TIMEOUT", "150ms")
+def redeliver(deps: Deps, row_id: Any) -> str:
+    """Let the intake receive the event again; returns what it was taken for."""
+    stored = row(deps, row_id)
+    repeated = NewEvent(
+        deps.dice.new_id(),
+        stored.provider_event_id,
+        stored.event_type,
+        facts_of(stored),
+        stored.facts_sha256,
+        stored.payload_sha256,
+        deps.dice.new_id(),
+        0,
+        None,
+    )
+    with deps.intake_engine.connect() as connection:
+        (receipt,) = write_events(
+            connection.connection.dbapi_connection,  # type: ignore[arg-type]
+            [Payload(repeated.payload_id, b"{}", "[]")],
+            [repeated],
+            give_up=deps.settings.give_up,
+            now=deps.clock.now(),
+        )
+    assert receipt.id == row_id
+    return receipt.result
 
 
 def test_poison_hurts_itself_alone(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +118,8 @@ def test_an_event_that_failed_once_is_applied_by_the_next_attempt(
     poison(monkeypatch, fault)
     work(deps)
     assert row(deps, row_id).state == "pending"
+    assert redeliver(deps, row_id) == "duplicate"
+    assert work(deps) == 0
     clock.move(timedelta(seconds=6))
     work(deps)
 
@@ -156,63 +166,6 @@ def test_rows_that_always_fail_do_not_hold_up_the_others(
         clock.move(timedelta(seconds=30))
         work(deps)
     assert {outcome(deps, one) for one in bad} == {("expired", "error:RuntimeError", "error:RuntimeError")}
-
-
-@pytest.mark.field_case(131)
-def test_a_locked_order_delays_its_own_events_only(deps: Deps, quick_locks: None) -> None:
-    """An order held locked elsewhere: its own events are deferred, uncounted; the others' go on."""
-    ids = orders(deps, 6)
-    ids += store(
-        deps,
-        event("pending", order_reference="o_3", transaction_id="tx_3"),
-        event("refunded", order_reference=None, transaction_id="tx_3", effect_id="rf_1"),
-    )
-
-    with locked(deps, "o_3"):
-        started = time.monotonic()
-        work(deps)
-        took = time.monotonic() - started
-
-    assert [outcome(deps, one)[1] for one in ids[:6]] == [*["applied"] * 3, None, *["applied"] * 2]
-    for one in (ids[3], ids[6]):
-        deferred = row(deps, one)
-        assert (deferred.state, deferred.attempts, deferred.last_error_code) == ("pending", 0, "order_locked")
-        assert deferred.next_attempt_at == NOW + timedelta(seconds=5)
-        assert attempts(deps, one) == []
-    assert took < 5
-
-
-def test_a_deferred_event_is_worked_when_the_lock_is_gone(
-    deps: Deps, clock: FixedClock, quick_locks: None
-) -> None:
-    """Ten minutes of lock cost ten minutes, no attempt and no outcome."""
-    (row_id,) = orders(deps, 1)
-    with locked(deps, "o_0"):
-        for _ in range(5):
-            work(deps)
-            clock.move(timedelta(minutes=2))
-    work(deps)
-
-    done = row(deps, row_id)
-    assert (done.outcome, done.attempts, done.last_error) == ("applied", 1, None)
-    assert attempts(deps, row_id) == [(1, "applied")]
-
-
-def test_one_wait_is_enough_for_all_events_of_a_locked_order(deps: Deps, quick_locks: None) -> None:
-    """40 events of one locked order wait for it twice, in the batch and once alone, not 41 times."""
-    register(deps)
-    register(deps, "o_2")
-    ids = store(deps, *[event("pending", sequence=n) for n in range(40)])
-    (other,) = store(deps, event("succeeded", order_reference="o_2", transaction_id="tx_2"))
-
-    with locked(deps, "o_1"):
-        started = time.monotonic()
-        work(deps)
-        took = time.monotonic() - started
-
-    assert took < 40 * 0.15
-    assert outcome(deps, other)[1] == "applied"
-    assert {row(deps, one).attempts for one in ids} == {0}
 
 
 def test_rows_behind_slow_ones_keep_their_lease(
@@ -274,146 +227,6 @@ def test_an_attempt_that_hangs_is_ended(make_deps: MakeDeps, monkeypatch: pytest
     later = store(deps, event("pending", order_reference="o_0", transaction_id="tx_9"))
     work(deps)
     assert outcome(deps, later[0])[1] == "applied"
-
-
-def kill_after(deps: Deps, monkeypatch: pytest.MonkeyPatch, fragment: str) -> list[str]:
-    """Terminate the worker's own connection after (or at) the first statement that holds a text."""
-    done: list[str] = []
-
-    def after(connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
-        if not done and fragment in statement:
-            done.append(statement)
-            pid = connection.connection.dbapi_connection.info.backend_pid
-            with deps.intake_engine.connect() as other:
-                other.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
-
-    listener.listen(deps.engine, "after_cursor_execute", after)
-    return done
-
-
-@pytest.mark.field_case(126)
-@pytest.mark.parametrize(
-    "fragment",
-    [
-        "SET state = 'in_flight'",
-        "set_config('statement_timeout'",
-        "FOR NO KEY UPDATE",
-        "INSERT INTO inbox_minutes",
-    ],
-    ids=["in the claim", "before the work", "in the work", "at the commit"],
-)
-def test_a_lost_connection_costs_one_round(
-    deps: Deps, clock: FixedClock, monkeypatch: pytest.MonkeyPatch, fragment: str
-) -> None:
-    """The worker's connection is terminated at each stage: the next ticks work, each effect stands once."""
-    ids = orders(deps, 3)
-    processor = Processor(deps, "w1")
-    done = kill_after(deps, monkeypatch, fragment)
-
-    for _ in range(3):
-        with suppress(OperationalError):
-            processor.tick()
-        clock.move(timedelta(seconds=10))
-
-    assert len(done) == 1
-    assert [outcome(deps, one)[1] for one in ids] == ["applied"] * 3
-    assert [ledger(deps, f"o_{n}") for n in range(3)] == [[("capture", 2500)]] * 3
-    assert [list(transitions(deps, f"o_{n}")) for n in range(3)] == [["paid"]] * 3
-
-
-def test_a_batch_in_hand_when_the_database_goes_is_given_back(
-    deps: Deps, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the database away for the whole attempt, the claim is given back by the next tick, not lost."""
-    ids = orders(deps, 3)
-    processor = Processor(deps, "w1")
-    away = OperationalError("SELECT 1", {}, ConnectionError("the database is away"))
-
-    def gone(*_more: Any, **_named: Any) -> Any:
-        raise away
-
-    with monkeypatch.context() as patch:
-        for name in ("work_batch", "renew", "settle"):
-            patch.setattr(process_module, name, gone)
-        with pytest.raises(OperationalError):
-            processor.tick()
-    assert {row(deps, one).state for one in ids} == {"in_flight"}
-
-    for _ in range(2):
-        processor.tick()
-        clock.move(timedelta(seconds=10))
-
-    assert [outcome(deps, one)[1] for one in ids] == ["applied"] * 3
-    # The row whose attempt had begun alone counts it; those that had not begun do not.
-    assert sorted(row(deps, one).attempts for one in ids) == [1, 1, 2]
-
-
-def test_stop_hands_back_what_was_not_started(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked to stop between claim and work, a worker gives the batch back uncounted, due as it was."""
-    ids = orders(deps, 3)
-    processor = Processor(deps, "w1")
-    real = process_module.claim
-
-    def claim_then_stop(*more: Any, **named: Any) -> Any:
-        rows = real(*more, **named)
-        processor.stop()
-        return rows
-
-    monkeypatch.setattr(process_module, "claim", claim_then_stop)
-    processor.tick()
-
-    for one in ids:
-        back = row(deps, one)
-        assert (back.state, back.attempts, back.next_attempt_at) == ("pending", 0, NOW)
-        assert attempts(deps, one) == []
-    assert processor.tick() == 0
-
-
-def test_stop_during_single_rows_hands_back_the_rest(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked to stop while a batch falls apart, the row in hand ends and the others are given back."""
-    ids = orders(deps, 4)
-    processor = Processor(deps, "w1")
-    calls: list[str] = []
-
-    def fault(facts: Any) -> None:
-        calls.append(facts.order_reference)
-        if len(calls) == 1:
-            raise RuntimeError("the batch")
-        processor.stop()
-
-    poison(monkeypatch, fault)
-    processor.tick()
-
-    assert [row(deps, one).state for one in ids] == ["processed", "pending", "pending", "pending"]
-    assert [row(deps, one).attempts for one in ids] == [1, 0, 0, 0]
-
-
-def test_a_tick_ends_at_its_time(deps: Deps) -> None:
-    """A tick whose time is over claims nothing more."""
-    orders(deps, 1)
-
-    assert Processor(deps, "w1").tick(limit_seconds=0.0) == 0
-
-
-def test_wait_idle_tells_of_a_running_tick(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a tick runs a worker is not idle; afterwards it is."""
-    orders(deps, 1)
-    processor = Processor(deps, "w1")
-    inside, go = threading.Event(), threading.Event()
-
-    def fault(_facts: Any) -> None:
-        inside.set()
-        go.wait(10)
-
-    poison(monkeypatch, fault)
-    thread = threading.Thread(target=processor.tick)
-    thread.start()
-    inside.wait(10)
-
-    assert processor.wait_idle(0.01) is False
-    go.set()
-    assert processor.wait_idle(10) is True
-    thread.join(10)
 
 
 def test_an_error_keeps_no_statement_and_no_parameters(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:

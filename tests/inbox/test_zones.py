@@ -40,9 +40,10 @@ def day(make_deps: MakeDeps, clock: FixedClock, database_url: str) -> list[datet
         assert local is not None
         connection.execute(
             "INSERT INTO webhook_events (id, source, provider_event_id, kind, order_reference,"
-            " transaction_id, facts_sha256, payload_sha256, received_at, last_received_at, created_at, updated_at,"
-            " next_attempt_at, give_up_at) VALUES (gen_random_uuid(), 'demo', 'by hand', 'pending', 'o_2',"
-            " 'tx_2', '\\x00', '\\x00', %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz,"
+            " transaction_id, facts_sha256, payload_sha256, received_at, last_received_at, created_at,"
+            " updated_at, next_attempt_at, give_up_at)"
+            " VALUES (gen_random_uuid(), 'demo', 'by hand', 'pending', 'o_2', 'tx_2',"
+            " '\\x00', '\\x00', %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz,"
             " %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz + interval '20 hours')",
             {"at": local[0]},
         )
