@@ -7,6 +7,7 @@ is ever shared between processes.
 from __future__ import annotations
 
 import os
+import weakref
 
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
@@ -36,6 +37,7 @@ def create_app(deps: Deps | None = None) -> Flask:
     if deps is None:
         with app.app_context():
             deps = Deps.build(settings, engine=set_up(db.engine))
+    _part_at_fork(deps)
     app.extensions["receiver"] = deps
     app.extensions["intake"] = Intake(deps)
     app.extensions["intake_counts"] = IntakeCounts(deps)
@@ -44,6 +46,20 @@ def create_app(deps: Deps | None = None) -> Flask:
     app.wsgi_app = webhooks.Door(app)  # type: ignore[method-assign]
     pages.register(app, deps)
     return app
+
+
+def _part_at_fork(deps: Deps) -> None:
+    """Let a forked process open its own connections, whatever its parent did with its own."""
+    engines = [weakref.ref(engine) for engine in (deps.engine, deps.intake_engine)]
+
+    def forget() -> None:
+        for reference in engines:
+            engine = reference()
+            if engine is not None:
+                # Not closed: the parent's sessions would end with them.
+                engine.dispose(close=False)
+
+    os.register_at_fork(after_in_child=forget)
 
 
 def _settings() -> Settings:

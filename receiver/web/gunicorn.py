@@ -2,13 +2,22 @@
 
 gevent workers: thousands of waiting requests cost little, and the requests of a process share one
 statement. The master imports nothing of the application, so that each worker opens its own
-connections after the fork.
+connections after the fork. With `--preload` it does, and then gevent must come first.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from typing import Any
+
+if "--preload" in [*sys.argv, *shlex.split(os.environ.get("GUNICORN_CMD_ARGS", ""))]:
+    # Locks that the application makes before the workers' own patching would be the system's: one
+    # request waiting for another's would stop its whole process.
+    from gevent import monkey
+
+    monkey.patch_all()
 
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
 workers = int(os.environ.get("WEB_CONCURRENCY", "2"))
