@@ -14,7 +14,9 @@ from typing import Any
 
 import structlog
 
-FORBIDDEN_KEYS = frozenset({"authorization", "cookie", "secret", "password", "token", "signature", "payload", "body"})
+FORBIDDEN_KEYS = frozenset(
+    {"authorization", "cookie", "secret", "password", "token", "signature", "payload", "body"}
+)
 """Fields that no log line may carry; their values are replaced."""
 
 _URL_CREDENTIALS = re.compile(r"(\w+://)[^/@\s]*@")

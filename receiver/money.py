@@ -21,7 +21,7 @@ _DIGITS: dict[str, int] = {
 _AMOUNT = re.compile(r"([0-9]+)(?:\.([0-9]+))?", re.ASCII)
 
 
-class UnknownCurrency(ValueError):  # noqa: N818 (the name says what is wrong)
+class UnknownCurrency(ValueError):
     """Not an ISO 4217 code with a minor unit."""
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 TOP_LEVEL = {
-    "pyproject.toml", "receiver", "migrations", "worker.py", "tests", "Procfile", "README.md", "constraints.txt",
-    "CHANGELOG.md", "LICENSE", "SECURITY.md", "docs", "bench", "deploy", "sources.example.toml",
+    "pyproject.toml", "receiver", "migrations", "worker.py", "tests", "Procfile", "README.md",
+    "constraints.txt", "CHANGELOG.md", "LICENSE", "SECURITY.md", "docs", "bench", "deploy",
+    "sources.example.toml",
 }  # fmt: skip
 
 REFUSED_NAMES = re.compile(r"(^|_)(utils?|helpers?|common|base|managers?|services?|handlers?|core|misc)(_|$)")
@@ -40,7 +41,9 @@ def test_nothing_stands_at_the_top_but_the_plan() -> None:
 
 def test_no_file_or_folder_has_a_name_that_says_nothing() -> None:
     """No file or folder is called utils, helpers, common, base, manager, service, handler, core or misc."""
-    parts = {Path(part).stem for path in _tracked() if path.startswith("receiver/") for part in path.split("/")}
+    parts = {
+        Path(part).stem for path in _tracked() if path.startswith("receiver/") for part in path.split("/")
+    }
 
     assert [part for part in sorted(parts) if REFUSED_NAMES.search(part)] == []
 
@@ -51,7 +54,8 @@ def test_no_text_promises_what_nobody_can_hold() -> None:
     guilty = [
         path
         for path in _tracked()
-        if path.endswith((".py", ".md", ".html", ".toml")) and forbidden in (ROOT / path).read_text("utf-8").lower()
+        if path.endswith((".py", ".md", ".html", ".toml"))
+        and forbidden in (ROOT / path).read_text("utf-8").lower()
     ]
 
     assert guilty == []

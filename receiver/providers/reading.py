@@ -23,7 +23,7 @@ UNCONFIRMED = "unconfirmed"
 """The ``facts_error`` of an event that counts only once it is read back: see ``ReadEvent``."""
 
 
-class UnusableId(Exception):  # noqa: N818 (a refusal of the input, no error of ours)
+class UnusableId(Exception):
     """A readable body whose event id cannot be stored under.
 
     ``code``: ``missing_id``, ``invalid_id``, ``repeated_id``. ``detail`` never repeats the id.

@@ -43,7 +43,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
 """By name: the module in this room, and the description's name in it."""
 
 
-class UnknownProvider(KeyError):  # noqa: N818 (the name says what is wrong)
+class UnknownProvider(KeyError):
     """No provider of that name is described here."""
 
     def __str__(self) -> str:

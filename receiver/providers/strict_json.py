@@ -27,7 +27,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
-class Unreadable(Exception):  # noqa: N818 (a refusal of the input, no error of ours)
+class Unreadable(Exception):
     """A signed body that cannot be read.
 
     ``code``: ``not_utf8``, ``not_json``, ``not_an_object``, ``too_deep``, ``number_too_long``,
