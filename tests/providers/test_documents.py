@@ -1,0 +1,33 @@
+"""The pages of docs/providers: one for each real provider, whose examples are sources without a fault."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from receiver.providers.registry import provider
+from receiver.settings import SOURCE_KEYS, Secret, Source
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "providers"
+KEYS = {"adyen": "ab" * 32, "adyen_banking": "ab" * 32}
+
+
+def examples():
+    """Every source that stands in a page."""
+    for page in sorted(DOCS.glob("*.md")):
+        for block in re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for name, table in tomllib.loads(block).get("sources", {}).items():
+                yield pytest.param(table, id=f"{page.stem}-{name}")
+
+
+@pytest.mark.parametrize("table", list(examples()))
+def test_an_example_of_a_page_has_no_fault(table):
+    """What a page says to write down is what the provider takes."""
+    name = table["provider"]
+    secrets = tuple(Secret(reference, KEYS.get(name, "secret")) for reference in table.get("secrets", ()))
+    source = Source("acme", name, secrets, options=table.get("options", {}))
+
+    assert set(table) <= SOURCE_KEYS
+    if name not in ("demo", "lesson", "standard"):
+        assert provider(name).faults(source) == []
