@@ -103,6 +103,11 @@ REFUSED: dict[str, Help] = {
         "Look at the raw payload and ask the provider.",
         "The same again: the facts of a stored event do not change.",
     ),
+    "unconfirmed": Help(
+        "This provider's message alone proves too little, and it was not read back from the provider's API.",
+        "Look at the payment on the provider's own page; register or correct by what stands there.",
+        "The same again, until this version can read the payment back.",
+    ),
     "worker_lost": Help(
         "Three workers vanished while they worked on this event.",
         "Look at the workers' logs at the times of the attempts: memory, disk, a crash?",
@@ -157,6 +162,7 @@ REJECTED: dict[str, str] = {
     "missing_id": "authentic, but without an event id",
     "invalid_id": "authentic, but its event id is unusable",
     "repeated_id": "authentic, but its event id stands twice",
+    "no_events": "authentic, but it holds no event",
     "too_large": "larger than MAX_BODY_BYTES",
     "content_encoding": "compressed bodies are not accepted",
     "content_length": "the announced length is no number",

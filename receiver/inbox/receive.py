@@ -42,8 +42,12 @@ def store(
     payload = Payload(deps.dice.new_id(), body, json.dumps(headers))
     new = [
         NewEvent(
-            id=deps.dice.new_id(),
-            provider_event_id=event.provider_event_id,
+            id=(receipt := deps.dice.new_id()),
+            # A notification that carries only an object's id repeats it for every status of the object:
+            # each request is then an event of its own.
+            provider_event_id=(
+                f"{event.provider_event_id}@{receipt}" if event.per_receipt else event.provider_event_id
+            ),
             event_type=event.event_type,
             facts=event.facts,
             facts_sha256=event.facts_sha256,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from flask import Blueprint, Flask, Response, current_app, request
 from werkzeug.datastructures import EnvironHeaders
+from werkzeug.exceptions import MethodNotAllowed
 
 from receiver.deps import Deps
 from receiver.inbox.intake import Intake, IntakeUnavailable
@@ -90,8 +91,26 @@ class Door:
             # Flask knows what to say to a stranger's path or host.
             return self._flask(environ, start_response)
         status, body = receive_from(self._extensions, source_name, environ)
-        start_response(f"{status} {HTTPStatus(status).phrase}", _headers(status, body))
+        start_response(f"{status} {_phrase(status)}", _headers(status, body))
         return (body,)
+
+
+@blueprint.get("/webhooks/<source_name>", provide_automatic_options=False)
+@blueprint.get("/webhooks/<source_name>/", provide_automatic_options=False)
+def challenge(source_name: str) -> Response:
+    """A provider that first asks whether we hold its key; to all others a GET is no method of this URL."""
+    deps: Deps = current_app.extensions["receiver"]
+    source = deps.settings.sources.get(source_name)
+    if source is None or request.method != "GET":
+        raise MethodNotAllowed(["POST"])
+    try:
+        ask = provider(source.provider).challenge
+    except UnknownProvider:
+        ask = None
+    answer = ask(source, request.args) if ask is not None else None
+    if answer is None:
+        raise MethodNotAllowed(["POST"])
+    return Response(answer, mimetype="text/plain")
 
 
 def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ) -> Answer:
@@ -99,6 +118,7 @@ def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ)
     deps: Deps = extensions["receiver"]
     counts: IntakeCounts = extensions["intake_counts"]
     body: bytes | None = None
+    spoken: Provider | None = None
     try:
         source = _source(deps, source_name)
         spoken = _provider_of(source)
@@ -107,7 +127,10 @@ def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ)
         return _stored(deps, extensions["intake"], counts, source, spoken, environ, body, key_id)
     except Refused as refused:
         _note(deps, counts, source_name, refused, environ, body)
-        return Answer(refused.status, ANSWERS[refused.status])
+        status = refused.status
+        if status == 401 and spoken is not None:
+            status = spoken.answers.unverified
+        return Answer(status, ANSWERS[refused.status])
     except Exception as error:
         log.exception("webhook.fault", error=type(error).__name__)
         return Answer(500, ANSWERS[500])
@@ -120,14 +143,23 @@ def _source(deps: Deps, name: str) -> Source:
     return source
 
 
+_SPOKEN: dict[int, tuple[Source, Provider | None]] = {}
+"""The provider of each source object, as its options describe it; None where it cannot verify."""
+
+
 def _provider_of(source: Source) -> Provider:
-    try:
-        spoken = provider(source.provider)
-    except UnknownProvider as error:
-        raise Refused(503, "unknown_provider") from error
-    if not spoken.usable_secrets(source):
+    known = _SPOKEN.get(id(source))
+    if known is None or known[0] is not source:
+        try:
+            described = provider(source.provider).of_source(source.options)
+        except UnknownProvider as error:
+            raise Refused(503, "unknown_provider") from error
+        if len(_SPOKEN) > 1000:
+            _SPOKEN.clear()
+        known = _SPOKEN[id(source)] = (source, described if described.is_ready(source) else None)
+    if known[1] is None:
         raise Refused(503, "no_secret")
-    return spoken
+    return known[1]
 
 
 def _verified(deps: Deps, source: Source, spoken: Provider, environ: Environ, body: bytes) -> str:
@@ -164,6 +196,8 @@ def _stored(
     headers = kept_headers(_sent_headers(environ), spoken.secret_headers)
     try:
         events = spoken.read(source.name, EnvironHeaders(environ), body)
+        if not events:
+            raise Refused(400, "no_events", detail="the body holds no event", headers=headers)
         receipts = store(
             deps, intake, events, body=body, headers=headers, key_id=key_id, now=deps.clock.now()
         )
@@ -186,7 +220,12 @@ def _stored(
             length=len(body),
             key_id=key_id,
         )
-    return Answer(200, b'{"received": true, "receipt": "%s"}' % str(receipts[0].id).encode())
+    answers = spoken.answers
+    if answers.accepted == HTTPStatus.NO_CONTENT:
+        return Answer(answers.accepted, b"")
+    if answers.body is not None:
+        return Answer(answers.accepted, answers.body.encode())
+    return Answer(answers.accepted, b'{"received": true, "receipt": "%s"}' % str(receipts[0].id).encode())
 
 
 def _note(
@@ -220,13 +259,18 @@ def _note(
     )
 
 
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        # GoCardless wants 498, which no registry knows.
+        return "Invalid Token"
+
+
 def _headers(status: int, body: bytes) -> list[tuple[str, str]]:
-    headers = [
-        ("Content-Type", "application/json"),
-        ("Content-Length", str(len(body))),
-        ("Content-Security-Policy", CONTENT_POLICY),
-        ("X-Content-Type-Options", "nosniff"),
-    ]
+    headers = [("Content-Security-Policy", CONTENT_POLICY), ("X-Content-Type-Options", "nosniff")]
+    if status != HTTPStatus.NO_CONTENT:
+        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     if status == 503:
         headers.append(("Retry-After", str(RETRY_AFTER_SECONDS)))
     return headers
