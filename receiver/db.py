@@ -98,6 +98,8 @@ def engine_options(*, pool_size: int = 5, application: str = "receiver") -> dict
         "max_overflow": 5,
         "pool_timeout": POOL_TIMEOUT_SECONDS,
         "pool_pre_ping": True,
+        # An error's text goes to logs and pages: it must not repeat what a stranger sent.
+        "hide_parameters": True,
         "connect_args": connect_arguments(application),
     }
 
@@ -118,6 +120,7 @@ def make_intake_engine(url: str, *, pool_size: int = 4) -> Engine:
     engine = create_engine(
         database_url(url),
         isolation_level="AUTOCOMMIT",
+        hide_parameters=True,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_TIMEOUT_SECONDS,

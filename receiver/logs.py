@@ -21,13 +21,21 @@ FORBIDDEN_KEYS = frozenset(
 
 _URL_CREDENTIALS = re.compile(r"(\w+://)[^/@\s]*@")
 _QUERY = re.compile(r"(https?://[^\s?]+)\?[^\s]*")
+_QUOTED = re.compile(
+    r"(DETAIL:|\[parameters:).*?"
+    r"(?=\n(?:HINT:|CONTEXT:|QUERY:|\[SQL|\(Background|The above|During|Traceback|\[parameters|  File )|\Z)",
+    re.DOTALL,
+)
+"""What PostgreSQL and the driver repeat of a row: it may hold anything that a stranger sent."""
 
 
 def scrub(text: str) -> str:
-    """Cut credentials and query strings out of URLs in a text for people (errors, log lines)."""
-    if "://" not in text:
-        return text
-    return _QUERY.sub(r"\1?[cut]", _URL_CREDENTIALS.sub(r"\1", text))
+    """Cut what an error repeats out of a text for people: URLs' credentials and queries, rows' values."""
+    if "://" in text:
+        text = _QUERY.sub(r"\1?[cut]", _URL_CREDENTIALS.sub(r"\1", text))
+    if "DETAIL:" in text or "[parameters:" in text:
+        text = _QUOTED.sub(r"\1 [cut]", text)
+    return text
 
 
 def _guard(_logger: Any, _name: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

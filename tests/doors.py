@@ -71,6 +71,11 @@ class Door:
         with self.deps.sessions.begin() as session:
             return [dict(row) for row in session.execute(text(statement), parameters).mappings()]
 
+    def run(self, statement: str) -> None:
+        """Run a statement that gives nothing."""
+        with self.deps.sessions.begin() as session:
+            session.execute(text(statement))
+
     def rejections(self, source: str | None = None) -> list[dict[str, Any]]:
         """The rejections so far, flushed first."""
         self.counts.flush()

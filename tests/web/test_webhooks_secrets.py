@@ -104,3 +104,35 @@ def test_a_url_that_cannot_be_read_is_named_and_not_shown():
         assert done.returncode == 2
         assert "DATABASE_URL" in done.stderr
         assert "p4ss" not in done.stderr
+
+
+@pytest.mark.field_case(134)
+def test_a_row_that_the_database_refuses_is_not_quoted(door, capfd):
+    """PostgreSQL repeats the failing row and SQLAlchemy the parameters: neither reaches log or page."""
+    door.order("o_quoted", amount_minor=4711)
+    door.run("ALTER TABLE ledger_entries ADD CHECK (amount_minor <> 4711)")
+    body = payment("evt_quoted", "o_quoted", data={"amount": 4711, "transaction_id": "tx_do_not_quote"})
+    assert door.demo(body).status_code == 200
+
+    door.work()
+
+    event = door.event("evt_quoted")
+    said = "".join(capfd.readouterr())
+    assert event["state"] == "pending"
+    assert "check constraint" in event["last_error"]
+    for text in (event["last_error"], said):
+        assert "tx_do_not_quote" not in text
+        assert "Failing row" not in text
+
+
+def test_a_log_line_cuts_what_a_database_quotes():
+    """In a traceback's text too."""
+    from receiver.logs import scrub
+
+    told = (
+        'violates "x"\nDETAIL:  Failing row contains (4, secret).\nTraceback\n[parameters: {"a": "secret"}]'
+    )
+
+    assert "secret" not in scrub(told)
+    assert 'violates "x"' in scrub(told)
+    assert "Traceback" in scrub(told)
