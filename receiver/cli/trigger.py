@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from receiver.cli.home import environment, speaking_settings
 from receiver.cli.output import Refused, json_option, print_facts, print_json, refusals
 from receiver.providers.payment_event import Kind
-from receiver.providers.registry import UnknownProvider, provider
+from receiver.providers.registry import UnknownProvider, provider_of
 from receiver.settings import Settings, Source
 from receiver.simulator import trigger as playing
 from receiver.simulator.dialects import DIALECTS, Dialect
@@ -65,7 +65,7 @@ def trigger(
     source = _source(speaking_settings(), provider_name, source_name)
     api = OrderApi(url or environ.get("RECEIVER_URL") or DEFAULT_URL, environ.get("RECEIVER_API_TOKEN", ""))
     with refusals(TriggerError, UnknownProvider):
-        spoken = provider(source.provider)
+        spoken = provider_of(source)
         if not spoken.usable_secrets(source):
             raise Refused(f"the source {source.name} has no usable secret here to sign with")
         given = None if order_reference is None else _given(api, order_reference, source.name)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from receiver.orders.facts import SourceTerms
 from receiver.providers.payment_event import Kind, PaymentEvent
-from receiver.providers.registry import UnknownProvider, provider
+from receiver.providers.registry import UnknownProvider, provider_of
 from receiver.settings import Settings
 
 COLUMNS = (
@@ -70,7 +70,7 @@ def terms_of(settings: Settings, source_name: str) -> SourceTerms | None:
     if source is None:
         return None
     try:
-        never_carries = provider(source.provider).never_carries
+        never_carries = provider_of(source).never_carries
     except UnknownProvider:
         never_carries = frozenset()
     return SourceTerms(source.account, source.live, never_carries)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from receiver.providers.authentication import MacAuthentication
 from receiver.providers.provider import Provider
-from receiver.providers.registry import UnknownProvider, provider
+from receiver.providers.registry import UnknownProvider, provider_of
 from receiver.settings import Source
 
 
 def spoken_by(source: Source) -> Provider | None:
     """The provider of a source, or None where this version does not know it."""
     try:
-        return provider(source.provider)
+        return provider_of(source)
     except UnknownProvider:
         return None
 

@@ -27,7 +27,7 @@ from receiver.inbox.rejections import UNKNOWN_SOURCE, Rejection
 from receiver.logs import logger
 from receiver.providers.provider import Provider
 from receiver.providers.reading import UnusableId
-from receiver.providers.registry import UnknownProvider, provider
+from receiver.providers.registry import UnknownProvider, provider_of
 from receiver.providers.strict_json import Unreadable
 from receiver.settings import Source
 from receiver.signature import Unverified
@@ -104,7 +104,7 @@ def challenge(source_name: str) -> Response:
     if source is None or request.method != "GET":
         raise MethodNotAllowed(["POST"])
     try:
-        ask = provider(source.provider).challenge
+        ask = provider_of(source).challenge
     except UnknownProvider:
         ask = None
     answer = ask(source, request.args) if ask is not None else None
@@ -151,7 +151,7 @@ def _provider_of(source: Source) -> Provider:
     known = _SPOKEN.get(id(source))
     if known is None or known[0] is not source:
         try:
-            described = provider(source.provider).of_source(source.options)
+            described = provider_of(source)
         except UnknownProvider as error:
             raise Refused(503, "unknown_provider") from error
         if len(_SPOKEN) > 1000:
