@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from uuid import UUID
 
 from psycopg import errors
@@ -33,6 +34,9 @@ LOCK_TIMEOUT = "2s"
 
 SAME_AGAIN = 5
 """Times that T2 is repeated after a deadlock or changed facts before it counts as a failure."""
+
+LOST_EVERY = 10
+"""Batches between two looks for a row that was lost with a worker, while there is other work."""
 
 _REPEATED = (errors.DeadlockDetected, errors.SerializationFailure)
 _LOCKED = (errors.LockNotAvailable,)
@@ -72,8 +76,12 @@ class Processor:
         ends = time.monotonic() + limit_seconds
         total = 0
         with self._running:
-            while not self._stopping and time.monotonic() < ends:
-                worked = self.batch() + self.lost_row()
+            for turn in count():
+                if self._stopping or time.monotonic() >= ends:
+                    break
+                worked = self.batch()
+                if not worked or turn % LOST_EVERY == 0:
+                    worked += self.lost_row()
                 total += worked
                 if not worked:
                     break

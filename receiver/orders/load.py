@@ -30,26 +30,35 @@ WHERE id IN (
 ORDER BY id FOR NO KEY UPDATE"""
 )
 
+# OFFSET 0 and LIMIT 1 keep each key a look-up of its own. Left free to join, the planner of a young
+# database reads the whole table, and the prepared plan goes on doing so while the table grows.
 _TRANSACTIONS = text(
     """\
-SELECT order_id, source, transaction_id, status, status_sequence, refund_total_minor, paying, refused
-FROM order_transactions WHERE order_id = ANY(CAST(:ids AS uuid[]))
+SELECT t.* FROM unnest(CAST(:ids AS uuid[])) AS o(id) CROSS JOIN LATERAL (
+  SELECT order_id, source, transaction_id, status, status_sequence, refund_total_minor, paying, refused
+  FROM order_transactions WHERE order_id = o.id OFFSET 0
+) t
 UNION
-SELECT t.order_id, t.source, t.transaction_id, t.status, t.status_sequence, t.refund_total_minor, t.paying,
-  t.refused
-FROM unnest(CAST(:sources AS text[]), CAST(:transactions AS text[])) AS k(source, transaction_id)
-  JOIN order_transactions t ON t.source = k.source AND t.transaction_id = k.transaction_id"""
+SELECT t.* FROM unnest(CAST(:sources AS text[]), CAST(:transactions AS text[])) AS k(source, transaction_id)
+CROSS JOIN LATERAL (
+  SELECT order_id, source, transaction_id, status, status_sequence, refund_total_minor, paying, refused
+  FROM order_transactions WHERE source = k.source AND transaction_id = k.transaction_id LIMIT 1
+) t"""
 )
 
 _LEDGER = text(
     """\
-SELECT order_id, id, source, transaction_id, kind, effect_id, amount_minor, currency
-FROM ledger_entries WHERE order_id = ANY(CAST(:ids AS uuid[]))
+SELECT l.* FROM unnest(CAST(:ids AS uuid[])) AS o(id) CROSS JOIN LATERAL (
+  SELECT order_id, id, source, transaction_id, kind, effect_id, amount_minor, currency
+  FROM ledger_entries WHERE order_id = o.id OFFSET 0
+) l
 UNION
-SELECT l.order_id, l.id, l.source, l.transaction_id, l.kind, l.effect_id, l.amount_minor, l.currency
-FROM unnest(CAST(:sources AS text[]), CAST(:kinds AS text[]), CAST(:effects AS text[]))
-    AS k(source, kind, effect_id)
-  JOIN ledger_entries l ON l.source = k.source AND l.kind = k.kind AND l.effect_id = k.effect_id
+SELECT l.* FROM unnest(CAST(:sources AS text[]), CAST(:kinds AS text[]), CAST(:effects AS text[]))
+  AS k(source, kind, effect_id)
+CROSS JOIN LATERAL (
+  SELECT order_id, id, source, transaction_id, kind, effect_id, amount_minor, currency
+  FROM ledger_entries WHERE source = k.source AND kind = k.kind AND effect_id = k.effect_id LIMIT 1
+) l
 ORDER BY 2"""
 )
 
