@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 from sqlalchemy.orm import Session
 
 from receiver.clock import FixedClock
@@ -157,3 +158,17 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DATABASE_URL", "RECEIVER_SOURCES", "RECEIVER_HOME", "SECRET_KEY"):
         monkeypatch.delenv(name, raising=False)
     os.environ.setdefault("COLUMNS", "120")
+
+
+@pytest.fixture(autouse=True)
+def _plain_logs() -> Iterator[None]:
+    """Plain log lines: faults are made on purpose, and a coloured traceback of each takes seconds."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(),
+        ]
+    )
+    yield
+    structlog.reset_defaults()
