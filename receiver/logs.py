@@ -6,6 +6,7 @@ careless call still gives nothing away.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -47,6 +48,14 @@ def _guard(_logger: Any, _name: str, line: MutableMapping[str, Any]) -> MutableM
     return line
 
 
+_ENCODER = json.JSONEncoder(default=repr)
+
+
+def _line(fields: Any, **_how: Any) -> str:
+    # json.dumps builds an encoder for each call that names a default, and there is a line an event.
+    return _ENCODER.encode(fields)
+
+
 def configure(level: str = "INFO") -> None:
     """Send structlog and the standard library's loggers to standard error as JSON lines."""
     shared: list[Any] = [
@@ -57,7 +66,7 @@ def configure(level: str = "INFO") -> None:
         _guard,
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.JSONRenderer()],
+        processors=[*shared, structlog.processors.JSONRenderer(serializer=_line)],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
