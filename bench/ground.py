@@ -184,4 +184,5 @@ def machine() -> str:
         ),
         "unknown CPU",
     )
-    return f"{os.cpu_count()} cores ({model}), Python {sys.version.split()[0]}, load {os.getloadavg()[0]:.1f} at the start"
+    load = os.getloadavg()[0]
+    return f"{os.cpu_count()} cores ({model}), Python {sys.version.split()[0]}, load {load:.1f} at the start"

@@ -32,8 +32,13 @@ ON CONFLICT (provider_event_id) DO NOTHING;
 """
 
 LIMITS = """\
-CREATE TABLE limits (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, provider_event_id text NOT NULL UNIQUE,
-  payload bytea NOT NULL, state smallint NOT NULL DEFAULT 0, available_at timestamptz NOT NULL DEFAULT now());
+CREATE TABLE limits (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  provider_event_id text NOT NULL UNIQUE,
+  payload bytea NOT NULL,
+  state smallint NOT NULL DEFAULT 0,
+  available_at timestamptz NOT NULL DEFAULT now()
+);
 CREATE INDEX limits_pending ON limits (available_at, id) WHERE state = 0;
 """
 
@@ -149,9 +154,8 @@ def report(made: dict[str, Target], args: argparse.Namespace) -> None:
     """Print the table and the ratios."""
     head = ["target", "acks/s", "p50 ms", "p99 ms", "server cores", "generator cores", "PSS MiB"]
     shown = [target for target in made.values() if target.rates]
-    print(
-        f"\n{CONNECTIONS} connections, 1 KiB bodies, {args.rounds} rounds × {args.seconds:g} s; {grounds.machine()}\n"
-    )
+    how = f"{CONNECTIONS} connections, 1 KiB bodies, {args.rounds} rounds × {args.seconds:g} s"
+    print(f"\n{how}; {grounds.machine()}\n")
     print(table(head, [target.row() for target in shown]))
     if not {"ours", "naive"} <= {key for key, target in made.items() if target.rates}:
         return

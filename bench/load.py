@@ -47,9 +47,10 @@ class Load:
 
 def post(secret: str, number: int, *, order: str | None = None, path: str = "/webhooks/demo") -> bytes:
     """One signed post of the demo protocol, 1 KiB of body, with ids of its own."""
+    order = order or f"ord_{number:012d}"
     head = (
         f'{{"id":"evt_{number:012d}","type":"payment.succeeded","created_at":"2026-03-01T12:00:00Z",'
-        f'"sequence":2,"data":{{"order_id":"{order or f"ord_{number:012d}"}","transaction_id":"tx_{number:012d}",'
+        f'"sequence":2,"data":{{"order_id":"{order}","transaction_id":"tx_{number:012d}",'
         f'"amount":1860,"currency":"EUR"}},"note":"'
     )
     body = (head + "n" * (BODY_BYTES - len(head) - 2) + '"}').encode()

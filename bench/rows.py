@@ -24,7 +24,8 @@ INSERT INTO webhook_events
    currency, facts_sha256, payload_sha256, payload_id, state, next_attempt_at, give_up_at, received_at,
    last_received_at, created_at, updated_at)
 SELECT uuidv7(), %(source)s, 'evt_' || n, 'payment.succeeded', 'succeeded', 'ord_' || n, 'tx_' || n,
-       'tx_' || n, 1860, 'EUR', sha256(n::text::bytea), sha256(n::text::bytea), payload_id, 'pending', now() + %(due)s,
+       'tx_' || n, 1860, 'EUR', sha256(n::text::bytea), sha256(n::text::bytea), payload_id, 'pending',
+       now() + %(due)s,
        now() + interval '72 hours', now(), now(), now(), now()
 FROM numbered
 """
