@@ -140,11 +140,14 @@ class Web(Child):
         return f"http://{self.host}:{self.port}"
 
     def post(self, source: str, body: bytes, headers: Mapping[str, str], **more: Any) -> requests.Response:
-        """Post to a source's door; redirects are not followed, so that one is seen."""
+        """Post to a source's door; redirects are not followed, so that one is seen.
+
+        Each post closes its connection: kept ones would delay the end of the server.
+        """
         return requests.post(
             f"{self.url}/webhooks/{source}",
             data=body,
-            headers=dict(headers),
+            headers={"Connection": "close", **headers},
             timeout=more.pop("timeout", 10),
             allow_redirects=False,
             **more,
@@ -240,7 +243,9 @@ def _answers(web: Web) -> bool:
     if web.process.poll() is not None:
         raise AssertionError(f"the web server ended:\n{web.log()[-3000:]}")
     with contextlib.suppress(requests.RequestException):
-        return requests.get(f"{web.url}/healthz", timeout=2).status_code == 200
+        return (
+            requests.get(f"{web.url}/healthz", headers={"Connection": "close"}, timeout=2).status_code == 200
+        )
     return False
 
 

@@ -45,3 +45,10 @@ def post_fork(_arbiter: Any, _worker: Any) -> None:
     from gevent.baseserver import BaseServer
 
     BaseServer.max_accept = 1
+
+
+def worker_exit(_arbiter: Any, worker: Any) -> None:
+    """Write what the process counted in its last second."""
+    extensions = getattr(getattr(worker, "wsgi", None), "extensions", {})
+    if "intake_counts" in extensions:
+        extensions["intake_counts"].close()
