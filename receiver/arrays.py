@@ -66,14 +66,19 @@ class Array:
         parts = [b""]
         add = parts.append
         nulls = 0
+        # Columns of a batch repeat themselves: the same object is packed once in a row.
+        last, item = None, _NULL
         for value in self.values:
+            if value is not last:
+                if value is None:
+                    item = _NULL
+                else:
+                    data = encode(value)
+                    item = _LENGTH(len(data)) + data
+                last = value
             if value is None:
                 nulls = 1
-                add(_NULL)
-            else:
-                data = encode(value)
-                add(_LENGTH(len(data)))
-                add(data)
+            add(item)
         parts[0] = _HEAD.pack(1, nulls, self.oid, len(self.values), 1)
         return b"".join(parts)
 

@@ -17,6 +17,8 @@ from receiver.providers.payment_event import PaymentEvent
 
 _ORDER_COLUMNS = "id, reference, sources, amount_minor, currency, state, cancelled_at IS NOT NULL"
 
+# OFFSET 0 and LIMIT 1 keep each key a look-up of its own. Left free to join, the planner of a young
+# database reads the whole table, and the prepared plan goes on doing so while the table grows.
 _LOCK = text(
     f"""\
 SELECT {_ORDER_COLUMNS} FROM orders
@@ -25,13 +27,14 @@ WHERE id IN (
   UNION
   SELECT t.order_id
   FROM unnest(CAST(:sources AS text[]), CAST(:transactions AS text[])) AS k(source, transaction_id)
-    JOIN order_transactions t ON t.source = k.source AND t.transaction_id = k.transaction_id
+  CROSS JOIN LATERAL (
+    SELECT order_id FROM order_transactions
+    WHERE source = k.source AND transaction_id = k.transaction_id LIMIT 1
+  ) t
 )
 ORDER BY id FOR NO KEY UPDATE"""
 )
 
-# OFFSET 0 and LIMIT 1 keep each key a look-up of its own. Left free to join, the planner of a young
-# database reads the whole table, and the prepared plan goes on doing so while the table grows.
 _TRANSACTIONS = text(
     """\
 SELECT t.* FROM unnest(CAST(:ids AS uuid[])) AS o(id) CROSS JOIN LATERAL (
