@@ -100,6 +100,13 @@ class Ground:
             wait_for_port(port, master)
             yield port, master
 
+    def postgres_cpu_seconds(self) -> float:
+        """CPU time of the database server so far, ended backends included."""
+        postmaster = psutil.Process(self._postgres.pid())
+        own = postmaster.cpu_times()
+        ended = own.children_user + own.children_system
+        return cpu_seconds(postmaster) + ended
+
     def stop(self) -> None:
         """Stop the server and take the folder away."""
         self._postgres.stop()

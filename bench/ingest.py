@@ -54,15 +54,17 @@ class Target:
     p99: list[float] = field(default_factory=list)
     pss: list[float] = field(default_factory=list)
     cores: list[float] = field(default_factory=list)
+    pg_cores: list[float] = field(default_factory=list)
     generator: list[float] = field(default_factory=list)
 
-    def note(self, load: Load, pss: float, cores: float) -> None:
+    def note(self, load: Load, pss: float, cores: float, pg_cores: float) -> None:
         """Keep one round's figures."""
         self.rates.append(load.rate)
         self.p50.append(load.percentile_ms(0.5))
         self.p99.append(load.percentile_ms(0.99))
         self.pss.append(pss)
         self.cores.append(cores)
+        self.pg_cores.append(pg_cores)
         self.generator.append(load.generator_cores)
 
     def row(self) -> list[str]:
@@ -73,6 +75,7 @@ class Target:
             spread(self.p50, ".1f"),
             spread(self.p99, ".1f"),
             spread(self.cores, ".2f"),
+            spread(self.pg_cores, ".2f"),
             spread(self.generator, ".2f"),
             spread(self.pss),
         ]
@@ -85,16 +88,17 @@ def web_round(
     ground.checkpoint()
     before = rows(url, count)
     with ground.web(re.sub(r"\W+", "-", target.name), arguments, ground.environment(url)) as (port, master):
-        cpu = grounds.cpu_seconds(master)
+        cpu, pg_cpu = grounds.cpu_seconds(master), ground.postgres_cpu_seconds()
         load, accepted = drive(port, secret=SECRET, connections=CONNECTIONS, seconds=seconds)
         cores = (grounds.cpu_seconds(master) - cpu) / (seconds + 1.0)
+        pg_cores = (ground.postgres_cpu_seconds() - pg_cpu) / (seconds + 1.0)
         pss = grounds.pss_mib(master)
     stored = rows(url, count) - before
     if load.broken or load.accepted != sum(load.statuses.values()):
         raise SystemExit(f"{target.name}: not all accepted: {load.statuses}, {load.broken} broken")
     if count is not None and stored != accepted:
         raise SystemExit(f"{target.name}: {accepted} answers with 2xx, and {stored} rows")
-    target.note(load, pss, cores)
+    target.note(load, pss, cores, pg_cores)
 
 
 def rows(url: str, count: str | None) -> int:
@@ -152,7 +156,7 @@ def targets(ground: Ground, seconds: float) -> dict[str, Target]:
 
 def report(made: dict[str, Target], args: argparse.Namespace) -> None:
     """Print the table and the ratios."""
-    head = ["target", "acks/s", "p50 ms", "p99 ms", "server cores", "generator cores", "PSS MiB"]
+    head = ["target", "acks/s", "p50 ms", "p99 ms", "server cores", "pg cores", "generator cores", "PSS MiB"]
     shown = [target for target in made.values() if target.rates]
     how = f"{CONNECTIONS} connections, 1 KiB bodies, {args.rounds} rounds × {args.seconds:g} s"
     print(f"\n{how}; {grounds.machine()}\n")

@@ -150,11 +150,11 @@ def child(what: str, count: int) -> None:
     else:
         asyncio.run({"fill-procrastinate": fill_procrastinate, "fill-pgqueuer": fill_pgqueuer}[what](count))
         seconds = 0.0
-    print(json.dumps({"seconds": seconds}))
+    print(json.dumps({"seconds": seconds, "cpu": time.process_time()}))
 
 
-def in_child(ground: Ground, url: str, what: str, count: int) -> float:
-    """Run a part in a process of its own; its log goes to a file."""
+def in_child(ground: Ground, url: str, what: str, count: int) -> dict[str, float]:
+    """Run a part in a process of its own; its log goes to a file. Returns seconds and CPU seconds."""
     with (ground.folder / f"{what}.log").open("ab") as log:
         done = subprocess.run(
             [sys.executable, "-m", "bench.worker", "--child", what, "--events", str(count)],
@@ -162,11 +162,13 @@ def in_child(ground: Ground, url: str, what: str, count: int) -> float:
         )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"{what} failed:\n{(ground.folder / f'{what}.log').read_text()[-2000:]}")
-    return float(json.loads(done.stdout.splitlines()[-1])["seconds"])
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def one_round(ground: Ground, name: str, count: int) -> float:
-    """Fresh database, fill, drain, count; returns events a second."""
+def one_round(ground: Ground, name: str, count: int) -> tuple[float, float, float]:
+    """Fresh database, fill, drain, count; returns events a second, and the CPU of worker and database
+    in microseconds an event (the worker's with its start).
+    """
     url = ground.database(name, migrated=name == "ours")
     with psycopg.connect(url) as connection:
         if name == "ours":
@@ -182,12 +184,14 @@ def one_round(ground: Ground, name: str, count: int) -> float:
     with psycopg.connect(url) as connection:
         rows.settle_down(connection)
     ground.checkpoint()
-    seconds = in_child(ground, url, name, count)
+    database = ground.postgres_cpu_seconds()
+    spent = in_child(ground, url, name, count)
+    database = ground.postgres_cpu_seconds() - database
     with psycopg.connect(url) as connection:
         found = connection.execute(APPLIED).fetchone()
     if found is None or found[0] != count:
         raise SystemExit(f"{name}: {found} of {count} orders are paid")
-    return count / seconds
+    return count / spent["seconds"], spent["cpu"] / count * 1e6, database / count * 1e6
 
 
 def latency(ground: Ground, seconds: float, pause: float = 0.1) -> list[float]:
@@ -237,13 +241,19 @@ def main() -> None:
         return
     names = args.only.split(",")
     rates: dict[str, list[float]] = {name: [] for name in names}
+    own: dict[str, list[float]] = {name: [] for name in names}
+    database: dict[str, list[float]] = {name: [] for name in names}
     with grounds.ground() as ground:
         print(f"\n{args.events} events, {args.rounds} rounds; {grounds.machine()}\n")
         for number in range(args.rounds):
             for name in names:
-                rates[name].append(one_round(ground, name, args.events))
+                measured = one_round(ground, name, args.events)
+                for kept, value in zip((rates, own, database), measured, strict=True):
+                    kept[name].append(value)
                 print(f"round {number + 1}: {name}: {rates[name][-1]:.0f}/s", file=sys.stderr, flush=True)
-        print(table(["worker, one process", "events/s"], [[name, spread(rates[name])] for name in names]))
+        head = ["worker, one process", "events/s", "worker CPU us an event", "database CPU us an event"]
+        lines = [[name, spread(rates[name]), spread(own[name]), spread(database[name])] for name in names]
+        print(table(head, lines))
         budgets = {"pgqueuer": "≥ 1.5", "procrastinate": "≥ 8"}
         lines = [
             [f"events/s, ours ÷ {name}", ratio(rates["ours"], rates[name]), budgets[name]]
