@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg
@@ -40,6 +41,31 @@ STANDARD_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--field-cases", action="store_true", help="print which field cases are covered")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """With --field-cases: say which cases from the field the collected tests cover, and run none."""
+    if not session.config.option.field_cases or session.testsfailed:
+        return None
+    covered = {mark.args[0] for item in session.items for mark in item.iter_markers("field_case")}
+    cases = json.loads((Path(__file__).parent / "cases" / "field_cases.json").read_text(encoding="utf-8"))
+    print("\n".join(["", *_report(cases, covered)]))
+    return True
+
+
+def _report(cases: list[dict[str, Any]], covered: set[int]) -> Iterator[str]:
+    for kind in dict.fromkeys(case["kind"] for case in cases):
+        numbers = [case["number"] for case in cases if case["kind"] == kind and case["number"] in covered]
+        yield f"{kind}: covered {', '.join(map(str, numbers)) or 'none'}"
+        for case in cases:
+            if case["kind"] == kind and case["number"] not in covered:
+                later = f" ({case['later']})" if "later" in case else ""
+                yield f"  open {case['number']}: {case['title']}{later}"
+    known = {case["number"] for case in cases}
+    yield f"covered {len(covered & known)} of {len(known)}"
+    if covered - known:
+        yield f"marked, but not in the list: {', '.join(map(str, sorted(covered - known)))}"
 
 
 @pytest.fixture(scope="session")
