@@ -22,8 +22,12 @@ MAX_BODIES = 10
 """Bodies kept of one event's variants and conflicts: a provider that never repeats itself to the
 letter must not fill the disk."""
 
+MAX_VARIANT_BODIES = 5
+"""Of them those of variants, so that a conflict, which a person must see, still finds room."""
+
 MAX_VARIANTS = 100
-"""Rows kept of one event's variants and conflicts; further ones are counted on the event alone."""
+MAX_CONFLICTS = 1000
+"""Rows of one event's variants and conflicts; what is new beyond them is counted on the event alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +118,25 @@ p AS (
   WHERE EXISTS (SELECT 1 FROM up WHERE up.payload_id = p.id AND up.receipts = 1)
   ON CONFLICT (id) DO NOTHING
 ), other AS (
-  SELECT up.id, e.payload_sha256, e.payload_id,
-         CASE WHEN up.facts_sha256 = e.facts_sha256 THEN 'variant' ELSE 'conflict' END AS kind
+  SELECT up.id, e.payload_sha256, e.payload_id, l.kind, l.rows, l.bodies
   FROM up JOIN e USING (source, provider_event_id)
+    JOIN (VALUES (true, 'variant', {MAX_VARIANTS}, {MAX_VARIANT_BODIES}),
+                 (false, 'conflict', {MAX_CONFLICTS}, {MAX_BODIES})) AS l(same, kind, rows, bodies)
+      ON l.same = (up.facts_sha256 = e.facts_sha256)
   WHERE up.receipts > 1 AND up.payload_sha256 <> e.payload_sha256
 ), con AS (
   INSERT INTO webhook_conflicts AS c
     (event_id, payload_sha256, payload, headers, kind, first_seen_at, last_seen_at)
   SELECT o.id, o.payload_sha256,
-         CASE WHEN seen.bodies < {MAX_BODIES} THEN p.payload END,
-         CASE WHEN seen.bodies < {MAX_BODIES} THEN p.headers::jsonb END, o.kind, t.now, t.now
+         CASE WHEN seen.bodies < o.bodies THEN p.payload END,
+         CASE WHEN seen.bodies < o.bodies THEN p.headers::jsonb END, o.kind, t.now, t.now
   FROM t, other o JOIN p ON p.id = o.payload_id,
-    LATERAL (SELECT count(*) AS rows, count(k.payload) AS bodies FROM webhook_conflicts k WHERE k.event_id = o.id)
-      AS seen
-  WHERE seen.rows < {MAX_VARIANTS} OR o.kind = 'conflict'
+    LATERAL (
+      SELECT count(*) AS rows, count(k.payload) AS bodies,
+             coalesce(bool_or(k.payload_sha256 = o.payload_sha256), false) AS known
+      FROM webhook_conflicts k WHERE k.event_id = o.id
+    ) AS seen
+  WHERE seen.known OR seen.rows < o.rows
   ON CONFLICT (event_id, payload_sha256) DO UPDATE SET
     count = c.count + 1, last_seen_at = excluded.last_seen_at
 )

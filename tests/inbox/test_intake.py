@@ -14,7 +14,7 @@ from sqlalchemy import event, text
 
 from receiver.deps import Deps
 from receiver.inbox.intake import GROUP_ROWS, Intake, IntakeUnavailable
-from receiver.inbox.intake_statement import MAX_BODIES, MAX_VARIANTS, Receipt
+from receiver.inbox.intake_statement import MAX_BODIES, MAX_VARIANT_BODIES, MAX_VARIANTS, Receipt
 from receiver.inbox.receive import kept_headers, store
 from receiver.providers.reading import ReadEvent
 from receiver.providers.registry import provider
@@ -109,18 +109,39 @@ def test_other_facts_are_a_conflict_that_never_overwrites(deps, write):
 
 def test_at_most_ten_bodies_are_kept_of_one_event(deps, write):
     """A provider that never repeats itself to the letter fills neither the disk nor the table."""
+    url = deps.settings.database_url
     write(payment("evt_1", "o_1"))
 
     for number in range(MAX_VARIANTS + 20):
         write(payment("evt_1", "o_1", note=str(number)))
+    for number in range(MAX_BODIES + 5):
+        write(payment("evt_1", "o_1", data={"amount": 1 + number}))
+    write(payment("evt_1", "o_1", note="3"))
 
-    (kept,) = rows(
-        deps.settings.database_url,
-        "SELECT count(*) AS rows, count(payload) AS bodies, count(headers) AS headers FROM webhook_conflicts",
+    kept = rows(
+        url,
+        "SELECT kind, count(*) AS rows, count(payload) AS bodies, count(headers) AS headers,"
+        " sum(count)::int AS n FROM webhook_conflicts GROUP BY kind ORDER BY kind",
     )
-    (event,) = rows(deps.settings.database_url, "SELECT receipts, variants FROM webhook_events")
-    assert kept == {"rows": MAX_VARIANTS, "bodies": MAX_BODIES, "headers": MAX_BODIES}
-    assert event == {"receipts": MAX_VARIANTS + 21, "variants": MAX_VARIANTS + 20}
+    bodies = MAX_BODIES - MAX_VARIANT_BODIES
+    assert kept == [
+        {
+            "kind": "conflict",
+            "rows": MAX_BODIES + 5,
+            "bodies": bodies,
+            "headers": bodies,
+            "n": MAX_BODIES + 5,
+        },
+        {
+            "kind": "variant",
+            "rows": MAX_VARIANTS,
+            "bodies": MAX_VARIANT_BODIES,
+            "headers": MAX_VARIANT_BODIES,
+            "n": MAX_VARIANTS + 1,
+        },
+    ]
+    (event,) = rows(url, "SELECT receipts, variants FROM webhook_events")
+    assert event == {"receipts": MAX_VARIANTS + 22 + MAX_BODIES + 5, "variants": MAX_VARIANTS + 21}
 
 
 def test_the_payload_is_written_once_with_its_exact_bytes_and_headers(deps, write):

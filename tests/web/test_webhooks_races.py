@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+import requests
 
 from receiver.embedded import EmbeddedPostgres
 from tests import posting
@@ -152,9 +153,8 @@ def test_duplicates_and_page_views_leave_no_connection_behind(web):
 
 
 def _view(web: Web, path: str) -> int:
-    import requests
-
-    return requests.get(f"{web.url}{path}", timeout=30, allow_redirects=False).status_code
+    headers = {"Connection": "close"}
+    return requests.get(f"{web.url}{path}", headers=headers, timeout=30, allow_redirects=False).status_code
 
 
 @pytest.mark.field_case(129)
