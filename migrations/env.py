@@ -13,6 +13,8 @@ LOCK_TIMEOUT = "5s"
 
 connection = context.config.attributes["connection"]
 connection.exec_driver_sql(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+# Committed, so that each migration begins a transaction of its own and may step out of it.
+connection.commit()
 context.configure(connection=connection, target_metadata=metadata, transaction_per_migration=True)
 with context.begin_transaction():
     context.run_migrations()

@@ -37,7 +37,7 @@ class User(Base):
 
 
 class ApiToken(Base):
-    """A bearer token, kept as its SHA-256. ``scopes``: orders:read, orders:write, metrics."""
+    """A bearer token, kept as its SHA-256. ``scopes``: see tokens.SCOPES."""
 
     __tablename__ = "api_tokens"
 
@@ -64,4 +64,8 @@ class OperatorAction(Base):
     count: Mapped[int] = mapped_column(default=1, server_default="1")
     reason: Mapped[str | None] = mapped_column(Text)
 
-    __table_args__ = (Index("ix_operator_actions_target", "target", "id"),)
+    __table_args__ = (
+        Index("ix_operator_actions_target", "target", "id"),
+        Index("ix_operator_actions_actor", "actor", "id"),
+        Index("ix_operator_actions_action", "action", "id"),
+    )

@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from receiver.db import Base, Instant
-from receiver.queue.models import QueueRow, queue_table_items
+from receiver.queue.models import QueueRow, causes_index, queue_table_items
 
 KINDS = (
     "pending",
@@ -57,6 +57,7 @@ class WebhookEvent(QueueRow, Base):
     ``provider_event_id`` has 1 to 128 characters from outside, 137 with the ``#`` suffix of a
     released conflict. ``facts_error`` names the first fact that could not be read.
     ``facts_sha256`` covers the facts that decide, never a time; ``payload_sha256`` the bytes.
+    ``waived`` names the checks that an admin's release told the rules to skip.
     """
 
     __tablename__ = "webhook_events"
@@ -86,6 +87,7 @@ class WebhookEvent(QueueRow, Base):
     variants: Mapped[int] = mapped_column(default=0, server_default="0")
     received_at: Mapped[datetime] = mapped_column(Instant)
     last_received_at: Mapped[datetime] = mapped_column(Instant)
+    waived: Mapped[list[str] | None] = mapped_column(ARRAY(Text), sort_order=101)
 
     __table_args__ = (
         UniqueConstraint("source", "provider_event_id"),
@@ -108,6 +110,9 @@ class WebhookEvent(QueueRow, Base):
             postgresql_where=text("transaction_id IS NOT NULL"),
         ),
         Index("ix_webhook_events_payload_id", "payload_id"),
+        causes_index(
+            "webhook_events", "source", "reason", "coalesce(event_type, '')", "coalesce(failed_in, '')"
+        ),
     )
 
 
@@ -204,3 +209,23 @@ class InboxMinute(Base):
     buckets: Mapped[list[int] | None] = mapped_column(ARRAY(BigInteger))
 
     __table_args__ = (Index("ix_inbox_minutes_minute", "minute"),)
+
+
+class FailureGroup(Base):
+    """What people say about the dead letters of one cause; empty texts where the cause has none.
+
+    ``at`` is when ``state`` was set. A resolved group whose cause ends another row is open again.
+    """
+
+    __tablename__ = "failure_groups"
+
+    source: Mapped[str] = mapped_column(Text, primary_key=True)
+    reason: Mapped[str] = mapped_column(Text, primary_key=True)
+    event_type: Mapped[str] = mapped_column(Text, primary_key=True)
+    place: Mapped[str] = mapped_column(Text, primary_key=True)
+    state: Mapped[str] = mapped_column(Text)
+    note: Mapped[str] = mapped_column(Text, default="", server_default="")
+    by: Mapped[str] = mapped_column(Text)
+    at: Mapped[datetime] = mapped_column(Instant)
+
+    __table_args__ = (CheckConstraint("state IN ('open', 'acknowledged', 'resolved')", name="state"),)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import BigInteger, CheckConstraint, Index, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.schema import SchemaItem
 
@@ -17,7 +19,8 @@ class QueueRow:
 
     ``next_attempt_at`` is never later than ``give_up_at``. ``attempts`` counts claims since the
     last replay, ``lost`` those of them whose worker vanished. ``outcome`` is set at the end:
-    what the row did, or the reason code for which it was refused.
+    what the row did, or the reason code for which it was refused. ``failed_in`` is the place in our
+    own code (``module:function``) where its last attempt broke, empty where nothing of ours broke.
     """
 
     state: Mapped[str] = mapped_column(Text, default="pending", server_default="pending")
@@ -41,6 +44,7 @@ class QueueRow:
     created_at: Mapped[datetime] = mapped_column(Instant)
     updated_at: Mapped[datetime] = mapped_column(Instant)
     finished_at: Mapped[datetime | None] = mapped_column(Instant)
+    failed_in: Mapped[str | None] = mapped_column(Text, sort_order=100)
 
 
 def queue_table_items(table: str, key: str, success: str) -> tuple[SchemaItem, ...]:
@@ -89,6 +93,17 @@ def queue_table_items(table: str, key: str, success: str) -> tuple[SchemaItem, .
     )
 
 
+def causes_index(table: str, *columns: str) -> Index:
+    """The index by which dead letters are grouped by cause: a group's rows in the order of their ends."""
+    return Index(
+        f"ix_{table}_causes",
+        *(text(column) for column in columns),
+        "updated_at",
+        "id",
+        postgresql_where=text("state IN ('failed', 'expired') AND acknowledged_at IS NULL"),
+    )
+
+
 class Pause(Base):
     """A pause of one key of one queue: held rows are never claimed and never expire."""
 
@@ -120,3 +135,53 @@ class Worker(Base):
     skipped_ticks: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
     __table_args__ = (Index("ix_workers_last_seen_at", "last_seen_at"),)
+
+
+class BulkReplay(Base):
+    """One replay of many dead letters, worked off by a duty of the worker's.
+
+    ``filter`` is the query mapping that chose the rows, ``counted`` how many there were at the start
+    (``row_limit`` at most), ``done`` how many went round again, ``skipped`` how many had recovered or
+    changed meanwhile. ``cursor`` is the id of the last row that was looked at; ids grow with time.
+    ``announcement`` tells who was warned, where the rows are many.
+    """
+
+    __tablename__ = "bulk_replays"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    queue: Mapped[str] = mapped_column(Text)
+    filter: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    state: Mapped[str] = mapped_column(Text, default="running", server_default="running")
+    counted: Mapped[int] = mapped_column(BigInteger)
+    done: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    skipped: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    row_limit: Mapped[int | None] = mapped_column(BigInteger)
+    spread_seconds: Mapped[int]
+    cursor: Mapped[UUID | None]
+    by: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str] = mapped_column(Text)
+    announcement: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = mapped_column(Instant)
+    updated_at: Mapped[datetime] = mapped_column(Instant)
+    finished_at: Mapped[datetime | None] = mapped_column(Instant)
+
+    __table_args__ = (
+        CheckConstraint("queue IN ('inbox', 'deliveries')", name="queue"),
+        CheckConstraint("state IN ('running', 'cancelled', 'done')", name="state"),
+        CheckConstraint("(state = 'running') = (finished_at IS NULL)", name="finish"),
+        CheckConstraint(
+            "counted >= 0 AND done >= 0 AND skipped >= 0 AND spread_seconds >= 0 AND row_limit > 0",
+            name="counts",
+        ),
+        Index("ix_bulk_replays_running", "id", postgresql_where=text("state = 'running'")),
+    )
+
+
+class ReplayAllowance(Base):
+    """The times of the last replays of one key by API tokens: what a limit per minute looks at."""
+
+    __tablename__ = "replay_allowances"
+
+    queue: Mapped[str] = mapped_column(Text, primary_key=True)
+    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    recent: Mapped[list[datetime]] = mapped_column(ARRAY(Instant))
