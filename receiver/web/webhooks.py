@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from flask import Blueprint, Flask, Response, current_app, request
 from werkzeug.datastructures import EnvironHeaders
-from werkzeug.exceptions import MethodNotAllowed
 
 from receiver.deps import Deps
 from receiver.inbox.intake import Intake, IntakeUnavailable
@@ -83,9 +83,15 @@ class Door:
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         path: str = environ.get("PATH_INFO", "")
-        if not path.startswith(PREFIX) or environ["REQUEST_METHOD"] != "POST":
+        if not path.startswith(PREFIX) or environ["REQUEST_METHOD"] not in ("POST", "GET"):
             return self._flask(environ, start_response)
         source_name = path[len(PREFIX) :].removesuffix("/")
+        if environ["REQUEST_METHOD"] == "GET":
+            answer = challenge_from(self._extensions, source_name, environ.get("QUERY_STRING", ""))
+            if answer is None:
+                return self._flask(environ, start_response)
+            start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(answer)))])
+            return (answer,)
         hosts = self._extensions["receiver"].settings.trusted_hosts
         if "/" in source_name or not source_name or hosts:
             # Flask knows what to say to a stranger's path or host.
@@ -95,22 +101,21 @@ class Door:
         return (body,)
 
 
-@blueprint.get("/webhooks/<source_name>", provide_automatic_options=False)
-@blueprint.get("/webhooks/<source_name>/", provide_automatic_options=False)
-def challenge(source_name: str) -> Response:
-    """A provider that first asks whether we hold its key; to all others a GET is no method of this URL."""
-    deps: Deps = current_app.extensions["receiver"]
+def challenge_from(extensions: dict[str, Any], source_name: str, query: str) -> bytes | None:
+    """The answer to a provider that first asks, by a GET, whether we hold its key; None to all others,
+    for whom GET is no method of this URL.
+    """
+    deps: Deps = extensions["receiver"]
     source = deps.settings.sources.get(source_name)
-    if source is None or request.method != "GET":
-        raise MethodNotAllowed(["POST"])
+    if source is None:
+        return None
     try:
         ask = provider_of(source).challenge
-    except UnknownProvider:
-        ask = None
-    answer = ask(source, request.args) if ask is not None else None
-    if answer is None:
-        raise MethodNotAllowed(["POST"])
-    return Response(answer, mimetype="text/plain")
+        asked = dict(parse_qsl(query, max_num_fields=20))
+    except (UnknownProvider, ValueError):
+        return None
+    answer = ask(source, asked) if ask is not None else None
+    return None if answer is None else answer.encode()
 
 
 def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ) -> Answer:
