@@ -22,6 +22,7 @@ from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.schedulers.blocking import BlockingScheduler
 
 from receiver.deps import Deps
+from receiver.inbox.bulk_replay import advance
 from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
 from receiver.inbox.process import Processor
 from receiver.logs import logger
@@ -30,6 +31,7 @@ from receiver.queue.workers import beat, leave
 RECLAIM_SECONDS = 5
 EXPIRE_SECONDS = 30
 PAUSES_SECONDS = 5
+BULK_REPLAY_SECONDS = 1
 BEAT_SECONDS = 5
 WATCH_SECONDS = 1
 
@@ -61,6 +63,7 @@ class Timetable:
             ("reclaim", lambda: reclaim_events(self._deps), RECLAIM_SECONDS),
             ("expire", lambda: expire_events(self._deps), EXPIRE_SECONDS),
             ("pauses", lambda: end_pauses(self._deps), PAUSES_SECONDS),
+            ("bulk_replay", lambda: advance(self._deps), BULK_REPLAY_SECONDS),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(
@@ -126,7 +129,7 @@ class Timetable:
 def run(deps: Deps) -> None:
     """Run a worker in this process until SIGTERM or SIGINT; then hand back what was not started."""
     scheduler = BlockingScheduler(
-        timezone=UTC, executors={"default": ThreadPoolExecutor(6, pool_kwargs={"thread_name_prefix": "duty"})}
+        timezone=UTC, executors={"default": ThreadPoolExecutor(8, pool_kwargs={"thread_name_prefix": "duty"})}
     )
     timetable = Timetable(deps, scheduler)
 

@@ -15,6 +15,9 @@ STATES = ("pending", "in_flight", "processed", "failed", "expired")
 DEAD = "dead"
 """Asks for failed and expired rows together."""
 
+NONE = "-"
+"""Asks for rows that have none: no event type, or no place."""
+
 MAX_TEXT = 255
 
 
@@ -32,7 +35,8 @@ class Filter:
 
     ``state`` is a state or ``dead`` (failed or expired). ``text`` is the provider's event id,
     exactly, or its beginning when it ends with ``*``. ``parked`` asks for parked rows alone.
-    ``from_`` (inclusive) and ``to`` (exclusive) bound the time of receipt.
+    ``from_`` (inclusive) and ``to`` (exclusive) bound the time of receipt. ``place`` is where in our
+    code the last attempt broke (``module:function``); ``event_type`` and ``place`` may be NONE.
     """
 
     state: str | None = None
@@ -46,6 +50,7 @@ class Filter:
     parked: bool = False
     from_: datetime | None = None
     to: datetime | None = None
+    place: str | None = None
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> Self:

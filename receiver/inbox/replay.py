@@ -124,14 +124,17 @@ def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
     order, decision = judge(book, facts, terms_of(settings, event.source))
     if order is not None and isinstance(decision, Apply):
         applied = apply(order, decision)
-        if applied.from_state != applied.to_state:
-            return f"It would be applied: order {order.reference} {applied.from_state} → {applied.to_state}."
-        return f"It would be applied: order {order.reference} stays {applied.to_state}."
-    return _sentence(decision)
+        return say(decision, order.reference, applied.from_state, applied.to_state)
+    return say(decision)
 
 
-def _sentence(decision: Decision) -> str:
+def say(decision: Decision, reference: str = "", before: str = "", after: str = "") -> str:
+    """A decision as a sentence; of an applied one also its order and that order's states."""
     match decision:
+        case Apply() if reference and before != after:
+            return f"It would be applied: order {reference} {before} → {after}."
+        case Apply() if reference:
+            return f"It would be applied: order {reference} stays {after}."
         case Repeat():
             return "It would be a repeat: its effect is recorded already, nothing would change."
         case Stale(detail):

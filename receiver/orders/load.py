@@ -19,8 +19,7 @@ _ORDER_COLUMNS = "id, reference, sources, amount_minor, currency, state, cancell
 
 # OFFSET 0 and LIMIT 1 keep each key a look-up of its own. Left free to join, the planner of a young
 # database reads the whole table, and the prepared plan goes on doing so while the table grows.
-_LOCK = text(
-    f"""\
+_FIND = f"""\
 SELECT {_ORDER_COLUMNS} FROM orders
 WHERE id IN (
   SELECT o.id FROM orders o WHERE o.reference = ANY(CAST(:references AS text[]))
@@ -32,8 +31,10 @@ WHERE id IN (
     WHERE source = k.source AND transaction_id = k.transaction_id LIMIT 1
   ) t
 )
-ORDER BY id FOR NO KEY UPDATE"""
-)
+ORDER BY id"""
+
+_LOCK = text(f"{_FIND} FOR NO KEY UPDATE")
+_READ = text(_FIND)
 
 _TRANSACTIONS = text(
     """\
@@ -104,10 +105,11 @@ class Book:
             self.effects[(line.source, line.kind, line.effect_id)] = order.id
 
 
-def load(session: Session, events: Sequence[PaymentEvent]) -> Book:
+def load(session: Session, events: Sequence[PaymentEvent], *, lock: bool = True) -> Book:
     """Lock the events' orders in the order of their ids and read all their facts.
 
-    Blocks while somebody else holds one of them (`lock_timeout` is the caller's).
+    Blocks while somebody else holds one of them (`lock_timeout` is the caller's). ``lock`` False only
+    reads, for those who change nothing.
     """
     book = Book()
     keys = {(e.source, e.transaction_id) for e in events if e.transaction_id is not None}
@@ -117,7 +119,7 @@ def load(session: Session, events: Sequence[PaymentEvent]) -> Book:
         return book
     bare_list = sorted(bare)
     locked = session.execute(
-        _LOCK,
+        _LOCK if lock else _READ,
         {
             "references": Texts(sorted(references)),
             "sources": Texts(source for source, _ in bare_list),

@@ -1,0 +1,321 @@
+"""Bulk replay: what it takes, at what pace, and what stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from receiver.accounts.models import OperatorAction
+from receiver.deps import Deps
+from receiver.inbox import bulk_replay
+from receiver.inbox.bulk_replay import (
+    BulkReplayEnded,
+    BulkReplayRefused,
+    UnknownBulkReplay,
+    advance,
+    cancel_bulk_replay,
+    count_matching,
+    find_bulk_replay,
+    list_bulk_replays,
+    resume_bulk_replay,
+    start_bulk_replay,
+    who_notices,
+)
+from receiver.inbox.counts import Count
+from receiver.inbox.filter import Filter, FilterError
+from receiver.inbox.models import WebhookEvent
+from receiver.inbox.replay import replay_event
+from receiver.queue.models import BulkReplay
+from tests.factories import NOW, make_event
+from tests.inbox.gestures import row
+
+
+def dead(deps: Deps, number: int, **columns: Any) -> list[UUID]:
+    """Dead letters, the oldest first; failed because of the amount unless told otherwise."""
+    with deps.sessions.begin() as session:
+        return [
+            make_event(session, **{"state": "failed", "payload": None, **columns}).id for _ in range(number)
+        ]
+
+
+@pytest.fixture
+def start(deps: Deps) -> Callable[..., UUID]:
+    """Start a bulk replay, two seconds after the rows died."""
+
+    def begin(filter: Filter | None = None, **more: Any) -> UUID:  # noqa: A002
+        deps.clock.move(timedelta(seconds=2))  # type: ignore[attr-defined]
+        values: dict[str, Any] = {"actor": "ada", "reason": "repaired", "admin": True, **more}
+        with deps.sessions.begin() as session:
+            return start_bulk_replay(
+                session,
+                replay_id=deps.dice.new_id(),
+                filter=filter or Filter(),
+                now=deps.clock.now(),
+                **values,
+            ).id
+
+    return begin
+
+
+def states(deps: Deps, ids: list[UUID]) -> list[str]:
+    """The states of events."""
+    return [row(deps, each).state for each in ids]
+
+
+def replay_of(deps: Deps, replay_id: UUID) -> BulkReplay:
+    """A bulk replay as it stands."""
+    with deps.sessions() as session:
+        return find_bulk_replay(session, replay_id)
+
+
+def acts(deps: Deps) -> list[tuple[str, str, int]]:
+    """(actor, action, count) of the record, the oldest first."""
+    with deps.sessions() as session:
+        rows = session.scalars(select(OperatorAction).order_by(OperatorAction.id))
+        return [(each.actor, each.action, each.count) for each in rows]
+
+
+def test_every_dead_letter_goes_round_with_fresh_attempts(deps: Deps, start: Callable[..., UUID]) -> None:
+    """Without a spread all go at once: attempts 0, a fresh deadline, the replay counted, the end noted."""
+    ids = [*dead(deps, 3), *dead(deps, 2, state="expired")]
+    resting = [*dead(deps, 1, state="processed"), *dead(deps, 1, acknowledged_at=NOW)]
+    replay_id = start(spread=timedelta(0))
+
+    assert advance(deps) == 5
+
+    assert states(deps, ids) == ["pending"] * 5
+    assert states(deps, resting) == ["processed", "failed"]
+    stored = row(deps, ids[0])
+    assert (stored.attempts, stored.replays, stored.outcome, stored.reason) == (0, 1, None, None)
+    assert stored.give_up_at == deps.clock.now() + deps.settings.give_up  # type: ignore[operator]
+    replay = replay_of(deps, replay_id)
+    assert (replay.state, replay.counted, replay.done, replay.skipped) == ("done", 5, 5, 0)
+    assert acts(deps) == [("ada", "bulk_replay.start", 5), ("system", "bulk_replay.done", 5)]
+    assert advance(deps) == 0
+
+
+def test_only_what_the_filter_asks_for_and_was_dead_at_the_start(
+    deps: Deps, start: Callable[..., UUID]
+) -> None:
+    """The filter's rows of [from, to), and none that died after the start."""
+    day = timedelta(days=1)
+    before = dead(deps, 1, at=NOW - day, finished_at=NOW)
+    first = dead(deps, 1, at=NOW - day / 2, finished_at=NOW)
+    last = dead(deps, 1, at=NOW, reason="currency")
+    other = dead(deps, 1, at=NOW - day / 2, finished_at=NOW, source="lesson")
+    start(Filter(source="demo", from_=NOW - day / 2, to=NOW), spread=timedelta(0))
+    late = dead(deps, 1, at=NOW - day / 2, finished_at=NOW + timedelta(seconds=9))
+
+    assert advance(deps) == 1
+
+    assert states(deps, [*before, *first, *last, *other, *late]) == [
+        "failed",
+        "pending",
+        "failed",
+        "failed",
+        "failed",
+    ]
+
+
+def test_the_pace_fills_the_spread_and_the_oldest_go_first(deps: Deps, start: Callable[..., UUID]) -> None:
+    """One slice at once, then so many a second as fill five minutes, each due by a hash within a slice."""
+    ids = dead(deps, 300)
+    replay_id = start()
+
+    sent = [advance(deps)]
+    assert states(deps, ids[:10]) == ["pending"] * 10
+    assert states(deps, ids[10:20]) == ["failed"] * 10
+    waits = {row(deps, each).next_attempt_at - deps.clock.now() for each in ids[:10]}  # type: ignore[operator]
+    assert len(waits) > 3
+    assert all(timedelta(0) <= wait <= bulk_replay.SLICE for wait in waits)
+    for _ in range(29):
+        deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+        sent.append(advance(deps))
+
+    assert sent == [10] * 30
+    deps.clock.move(timedelta(seconds=1))  # type: ignore[attr-defined]
+    advance(deps)
+    assert replay_of(deps, replay_id).state == "done"
+
+
+def test_few_rows_come_one_by_one(deps: Deps, start: Callable[..., UUID]) -> None:
+    """A pace below one row a second loses no time to rounding."""
+    dead(deps, 5)
+    start(spread=timedelta(seconds=50))
+    sent = []
+    for _ in range(50):
+        sent.append(advance(deps))
+        deps.clock.move(timedelta(seconds=1))  # type: ignore[attr-defined]
+
+    assert sum(sent) == 5
+    assert [second for second, rows in enumerate(sent) if rows] == [0, 10, 20, 30, 40]
+
+
+def test_after_an_outage_only_a_slice_is_caught_up(deps: Deps, start: Callable[..., UUID]) -> None:
+    """A worker that was away for an hour does not send everything at once."""
+    dead(deps, 300)
+    start()
+    advance(deps)
+    deps.clock.move(timedelta(hours=1))  # type: ignore[attr-defined]
+
+    assert advance(deps) == 10
+
+
+def test_cancelled_midway_and_taken_up_again(deps: Deps, start: Callable[..., UUID]) -> None:
+    """What was not sent stays dead with its reason; resumed, it goes on where it stopped, nothing twice."""
+    ids = dead(deps, 60)
+    replay_id = start(spread=timedelta(seconds=60))
+    assert advance(deps) == 10
+    with deps.sessions.begin() as session:
+        cancel_bulk_replay(session, replay_id, actor="ada", reason="wrong rows", now=deps.clock.now())
+
+    deps.clock.move(timedelta(minutes=2))  # type: ignore[attr-defined]
+    assert advance(deps) == 0
+    assert states(deps, ids) == ["pending"] * 10 + ["failed"] * 50
+    assert row(deps, ids[-1]).reason == "amount"
+    with deps.sessions.begin() as session:
+        resume_bulk_replay(session, replay_id, actor="ada", reason="the right ones", now=deps.clock.now())
+    for _ in range(6):
+        deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+        advance(deps)
+
+    assert {row(deps, each).replays for each in ids} == {1}
+    replay = replay_of(deps, replay_id)
+    assert (replay.state, replay.done, replay.skipped) == ("done", 60, 0)
+    assert [action for _, action, _ in acts(deps)] == [
+        "bulk_replay.start",
+        "bulk_replay.cancel",
+        "bulk_replay.resume",
+        "bulk_replay.done",
+    ]
+
+
+def test_rows_that_recovered_meanwhile_are_skipped(deps: Deps, start: Callable[..., UUID]) -> None:
+    """A row that somebody replayed, or forgot, between the count and its turn is left alone and counted."""
+    ids = dead(deps, 20)
+    replay_id = start(spread=timedelta(seconds=20))
+    advance(deps)
+    with deps.sessions.begin() as session:
+        version = session.get_one(WebhookEvent, ids[-1]).row_version
+        replay_event(
+            session, ids[-1], row_version=version, actor="bob", reason="by hand", now=deps.clock.now()
+        )
+    for _ in range(2):
+        deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+        advance(deps)
+
+    assert row(deps, ids[-1]).replays == 1
+    replay = replay_of(deps, replay_id)
+    assert (replay.state, replay.counted, replay.done, replay.skipped) == ("done", 20, 19, 1)
+
+
+def test_a_limit_of_rows(deps: Deps, start: Callable[..., UUID]) -> None:
+    """Of seven rows the oldest three go, and the replay is done."""
+    ids = dead(deps, 7)
+    replay_id = start(spread=timedelta(0), row_limit=3)
+
+    assert advance(deps) == 3
+
+    advance(deps)
+    assert states(deps, ids) == ["pending"] * 3 + ["failed"] * 4
+    replay = replay_of(deps, replay_id)
+    assert (replay.state, replay.counted, replay.done, replay.skipped) == ("done", 3, 3, 0)
+
+
+def test_rare_rows_among_many_are_found_step_by_step(
+    deps: Deps, start: Callable[..., UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step looks at a bounded number of dead letters and goes on from there."""
+    monkeypatch.setattr(bulk_replay, "LOOK_AT", 4)
+    dead(deps, 10)
+    rare = dead(deps, 1, order_reference="rare")
+    dead(deps, 6)
+    with deps.sessions() as session:
+        assert str(count_matching(session, Filter(order_reference="rare"))) == "1"
+    replay_id = start(Filter(text="evt_*", order_reference="rare"), spread=timedelta(0))
+
+    assert advance(deps) == 1
+    assert states(deps, rare) == ["pending"]
+    advance(deps)
+    assert replay_of(deps, replay_id).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"admin": False}, "needs_admin"),
+        ({"reason": " "}, "no_reason"),
+        ({"spread": timedelta(days=2)}, "bad_spread"),
+        ({"row_limit": 0}, "bad_limit"),
+        ({"filter": Filter(source="nobody")}, "nothing_matches"),
+    ],
+)
+def test_a_start_is_refused_by_name(
+    deps: Deps, start: Callable[..., UUID], more: dict[str, Any], code: str
+) -> None:
+    """Each refusal has a code, writes nothing and leaves no audit row."""
+    dead(deps, 1)
+    with pytest.raises(BulkReplayRefused) as refused:
+        start(**more)
+
+    assert refused.value.code == code
+    assert acts(deps) == []
+
+
+@pytest.mark.parametrize("asked", [Filter(state="processed"), Filter(state="pending"), Filter(parked=True)])
+def test_only_dead_letters_are_replayed_in_bulk(session: Session, asked: Filter) -> None:
+    """A filter over other states is refused with a sentence, at the count already."""
+    with pytest.raises(FilterError, match="only failed and expired"):
+        count_matching(session, asked)
+
+
+def test_many_rows_need_an_announcement(
+    deps: Deps, start: Callable[..., UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above the bound who was told must be said, and is kept in row and record; a limit below needs none."""
+    monkeypatch.setattr(bulk_replay, "ANNOUNCE_ABOVE", 3)
+    dead(deps, 4)
+    with pytest.raises(BulkReplayRefused) as refused:
+        start(announcement="  ")
+    assert refused.value.code == "announcement_needed"
+    start(row_limit=3)
+    replay_id = start(announcement="told the shop's team in #payments")
+
+    assert replay_of(deps, replay_id).announcement == "told the shop's team in #payments"
+    with deps.sessions() as session:
+        newest = session.scalars(select(OperatorAction).order_by(OperatorAction.id.desc())).first()
+        assert newest is not None and newest.criteria is not None
+        assert newest.criteria["announcement"] == "told the shop's team in #payments"
+        assert [each.id for each in list_bulk_replays(session, limit=1)] == [replay_id]
+        assert len(list_bulk_replays(session, before=replay_id)) == 1
+    assert "10,000+ orders" in who_notices(Count(10_000, True), timedelta(minutes=5))[0]
+
+
+def test_what_ended_is_not_cancelled(deps: Deps, start: Callable[..., UUID]) -> None:
+    """Done stays done, a running one is not taken up, and an unknown one is unknown."""
+    dead(deps, 1)
+    replay_id = start(spread=timedelta(0))
+    with deps.sessions.begin() as session, pytest.raises(BulkReplayEnded):
+        resume_bulk_replay(session, replay_id, actor="ada", reason="?")
+    advance(deps)
+    with deps.sessions.begin() as session, pytest.raises(BulkReplayEnded):
+        cancel_bulk_replay(session, replay_id, actor="ada", reason="?")
+    with deps.sessions.begin() as session, pytest.raises(UnknownBulkReplay):
+        cancel_bulk_replay(session, deps.dice.new_id(), actor="ada", reason="?")
+
+
+def test_two_workers_send_no_row_twice(deps: Deps, start: Callable[..., UUID]) -> None:
+    """While one worker takes a step, another leaves that replay alone."""
+    dead(deps, 4)
+    replay_id = start(spread=timedelta(0))
+    with deps.sessions.begin() as session:
+        session.get_one(BulkReplay, replay_id, with_for_update=True)
+        assert advance(deps) == 0
+
+    assert advance(deps) == 4
