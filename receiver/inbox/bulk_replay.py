@@ -146,7 +146,7 @@ def who_notices(count: Count, spread: timedelta) -> list[str]:
     """Which systems notice a replay of so many rows: sentences for the announcement."""
     minutes = max(1, round(spread.total_seconds() / 60))
     return [
-        f"Up to {count} orders change within about {minutes} minutes: whatever reads them (shop, stock, mail).",
+        f"Up to {count} orders change within about {minutes} minutes: whatever reads them notices.",
         "The worker and the database do this beside live events: the backlog on /status grows.",
         "Events that are refused again are counted as failures again: alerts on dead letters may speak.",
     ]

@@ -20,10 +20,11 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from receiver.deps import Deps
+from receiver.inbox.attempt_faults import code_of, place_of, told_of
 from receiver.inbox.claimed import COLUMNS, Claimed, claimed_from
 from receiver.inbox.table import INBOX
 from receiver.inbox.work_batch import ClaimLost, Worked, work_batch
-from receiver.logs import logger, scrub
+from receiver.logs import logger
 from receiver.orders.record import FactsChanged
 from receiver.queue.claim import claim, claim_lost
 from receiver.queue.renew import renew
@@ -40,7 +41,6 @@ LOST_EVERY = 10
 
 _REPEATED = (errors.DeadlockDetected, errors.SerializationFailure)
 _LOCKED = (errors.LockNotAvailable,)
-_TIMED_OUT = (errors.QueryCanceled,)
 
 log = logger("worker")
 
@@ -144,7 +144,7 @@ class Processor:
             self._settled(taken, self._transaction(taken, taken.rows))
         except Exception as error:
             if len(taken.rows) > 1:
-                log.warning("batch.falls_apart", rows=len(taken.rows), error=_code(error))
+                log.warning("batch.falls_apart", rows=len(taken.rows), error=code_of(error))
             for row in list(taken.rows):
                 if self._stopping:
                     return
@@ -218,9 +218,10 @@ class Processor:
             taken.locked.update(_held_by(row))
             self._deferred(taken, row)
             return
-        code = _code(error)
+        code = code_of(error)
         log.exception("event.attempt_failed", event_id=str(row.id), code=code, attempt=row.attempts)
-        settlement = release(row.id, row.attempts, self._deps.dice.jitter(), code, _told(error))
+        jitter = self._deps.dice.jitter()
+        settlement = release(row.id, row.attempts, jitter, code, told_of(error), place_of(error))
         self._write(taken, row, settlement, time.monotonic() - started)
 
     def _deferred(self, taken: _Claim, row: Claimed) -> None:
@@ -285,20 +286,3 @@ def _held_by(row: Claimed) -> set[tuple[str, str]]:
     event = row.event
     held = {("", event.order_reference)} if event.order_reference is not None else set()
     return held | ({(event.source, event.transaction_id)} if event.transaction_id is not None else set())
-
-
-def _cause(error: Exception) -> BaseException:
-    # SQLAlchemy's own text repeats the statement and its parameters: customers' facts.
-    return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-
-
-def _code(error: Exception) -> str:
-    """A reason code for a fault of ours: the database's own error name, or the exception's class."""
-    cause = _cause(error)
-    return "timed_out" if isinstance(cause, _TIMED_OUT) else f"error:{type(cause).__name__}"
-
-
-def _told(error: Exception) -> str:
-    """The fault in words that a row may keep."""
-    cause = _cause(error)
-    return scrub(f"{type(cause).__name__}: {cause}")

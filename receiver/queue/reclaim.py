@@ -33,7 +33,7 @@ gone AS MATERIALIZED (
       parked_reason = CASE WHEN e.lost + 1 >= {max_lost} THEN NULL ELSE e.parked_reason END,
       parked_at = CASE WHEN e.lost + 1 >= {max_lost} THEN NULL ELSE e.parked_at END,
       last_error_code = 'worker_lost',
-      last_error = 'the worker ' || gone.claimed_by || ' vanished during this attempt',
+      last_error = 'the worker ' || gone.claimed_by || ' vanished during this attempt', failed_in = NULL,
       claim_id = NULL, claimed_at = NULL, claimed_until = NULL,
       row_version = e.row_version + 1, updated_at = t.now
   FROM gone, t WHERE e.id = gone.id

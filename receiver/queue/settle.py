@@ -36,6 +36,7 @@ class Settlement:
     """One row's end of a claim. ``wait`` None keeps ``next_attempt_at``; ``counted`` False takes the
     attempt back; ``attempt`` is the outcome for the attempts table, None writes no attempt row.
     ``late_state`` and ``late_outcome`` (with ``reason``) are the end of a row past its deadline.
+    ``failed_in`` is the place in our code where the attempt broke.
     """
 
     row_id: UUID
@@ -50,6 +51,7 @@ class Settlement:
     attempt: str | None = None
     late_state: str | None = None
     late_outcome: str | None = None
+    failed_in: str | None = None
 
 
 class LateEnd(NamedTuple):
@@ -80,7 +82,9 @@ def fail(row_id: UUID, reason: str, detail: str) -> Settlement:
     return Settlement(row_id, FAILED, reason, reason, error_code=reason, error=_kept(detail), attempt=FAILED)
 
 
-def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -> Settlement:
+def release(
+    row_id: UUID, attempts: int, jitter: float, code: str, error: str, failed_in: str | None = None
+) -> Settlement:
     """In flight → pending after a transient failure, by backoff; past the deadline → expired."""
     return Settlement(
         row_id,
@@ -92,6 +96,7 @@ def release(row_id: UUID, attempts: int, jitter: float, code: str, error: str) -
         attempt="retry",
         late_state=EXPIRED,
         late_outcome=code,
+        failed_in=failed_in,
     )
 
 
@@ -141,8 +146,9 @@ s AS (
     CAST(:ids AS uuid[]), CAST(:states AS text[]), CAST(:outcomes AS text[]), CAST(:reasons AS text[]),
     CAST(:waits AS interval[]), CAST(:parked AS text[]), CAST(:codes AS text[]), CAST(:errors AS text[]),
     CAST(:counted AS bool[]), CAST(:attempts AS text[]), CAST(:late_states AS text[]),
-    CAST(:late_outcomes AS text[])
-  ) AS s(id, state, outcome, reason, wait, parked, code, error, counted, attempt, late_state, late_outcome)
+    CAST(:late_outcomes AS text[]), CAST(:places AS text[])
+  ) AS s(id, state, outcome, reason, wait, parked, code, error, counted, attempt, late_state, late_outcome,
+         place)
 ), done AS (
   UPDATE {table} AS e
   SET state = CASE WHEN {late} THEN s.late_state ELSE s.state END,
@@ -167,6 +173,7 @@ s AS (
       last_error = CASE
         WHEN '{success}' IN (s.state, CASE WHEN {late} THEN s.late_state END) THEN NULL
         WHEN s.code IS NULL AND s.state = 'pending' THEN e.last_error ELSE s.error END,
+      failed_in = CASE WHEN s.code IS NULL AND s.state = 'pending' THEN e.failed_in ELSE s.place END,
       claim_id = NULL, claimed_at = NULL, claimed_until = NULL,
       row_version = e.row_version + 1, updated_at = t.now
   FROM s, t
@@ -200,6 +207,7 @@ _ARRAYS: tuple[tuple[str, type[Array]], ...] = (
     ("attempts", Texts),
     ("late_states", Texts),
     ("late_outcomes", Texts),
+    ("places", Texts),
 )
 
 
@@ -248,6 +256,7 @@ def _values(settlement: Settlement) -> tuple[object, ...]:
         settlement.attempt,
         settlement.late_state,
         settlement.late_outcome,
+        settlement.failed_in,
     )
 
 

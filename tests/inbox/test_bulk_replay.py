@@ -290,7 +290,8 @@ def test_many_rows_need_an_announcement(
     assert replay_of(deps, replay_id).announcement == "told the shop's team in #payments"
     with deps.sessions() as session:
         newest = session.scalars(select(OperatorAction).order_by(OperatorAction.id.desc())).first()
-        assert newest is not None and newest.criteria is not None
+        assert newest is not None
+        assert newest.criteria is not None
         assert newest.criteria["announcement"] == "told the shop's team in #payments"
         assert [each.id for each in list_bulk_replays(session, limit=1)] == [replay_id]
         assert len(list_bulk_replays(session, before=replay_id)) == 1
