@@ -14,7 +14,6 @@ from tests import posting
 from tests.conftest import LESSON_SECRET
 from tests.doors import door_sources
 from tests.posting import payment
-from tests.running import wait_for
 
 
 def test_a_signed_event_is_stored_and_gets_its_receipt(door):
@@ -138,24 +137,6 @@ def test_of_unreadable_bodies_only_so_much_is_kept(door, monkeypatch):
     door.later(days=1, minutes=5)
     door.demo(b"of another day")
     assert door.rejections()[-1]["payload"] == b"of another day"
-
-
-def test_rejections_wait_in_memory_bounded(door):
-    """Between two flushes strangers cannot fill the memory: kinds and the bytes of each are bounded."""
-    for number in range(520):
-        door.demo(b"x%d" % number + b" " * 200_000)
-
-    held = door.counts._rejections.take()
-    assert len(held) <= 501
-    assert sum(len(rejection.body or b"") for rejection, _ in held.values()) <= 501 * 64 * 1024
-    counted = sum(count for _, count in held.values())
-    # The counter's own thread may hold some for a moment, between taking and writing them.
-    wait_for(lambda: counted + _flushed(door) == 520, what="all counts")
-
-
-def _flushed(door) -> int:
-    rows = door.rows("SELECT coalesce(sum(count), 0)::int AS n FROM webhook_rejections")
-    return int(rows[0]["n"])
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_two_hundred_posts_of_one_id_leave_one_row_and_one_receipt(web):
         {"receipts": 200, "variants": 0}
     ]
     with run_worker(web.database_url):
-        wait_for(lambda: web.rows("SELECT 1 FROM orders WHERE reference = 'o_200' AND state = 'paid'"))
+        wait_for(lambda: web.rows("SELECT 1 FROM orders WHERE reference = 'o_200' AND state = 'paid'"), 30)
     assert web.rows("SELECT count(*) AS n FROM ledger_entries WHERE transaction_id = 'tx_o_200'") == [
         {"n": 1}
     ]

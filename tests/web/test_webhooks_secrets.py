@@ -70,14 +70,13 @@ def test_what_is_stored_holds_no_credential_of_its_own(web):
 
 
 @pytest.mark.field_case(135)
-@pytest.mark.parametrize("host", ["127.0.0.1:1", "no-such-host.invalid"])
-def test_a_wrong_database_shows_its_host_and_the_reason_alone(host):
+def test_a_wrong_database_shows_its_host_and_the_reason_alone():
     """Web and worker with a database that is not there: 503s and lines that name no password."""
-    url = f"postgresql://receiver:p4ss-do-not-log@{host}/receiver?token=tok_1"
+    url = "postgresql://receiver:p4ss-do-not-log@127.0.0.1:1/receiver?application_name=tok_1"
     body = payment("evt_1", "o_1")
     with run_web(url) as web, run_worker(url) as worker:
         answer = web.post("demo", body, posting.demo(body))
-        ready = requests.get(f"{web.url}/readyz", timeout=15)
+        ready = requests.get(f"{web.url}/readyz", headers={"Connection": "close"}, timeout=15)
         wait_for(lambda: "duty.failed" in worker.log(), 30)
         worker.end()
         web.end()
