@@ -97,7 +97,8 @@ class Ground:
         port = free_port()
         line = ["-m", "gunicorn", *arguments, "--bind", f"127.0.0.1:{port}"]
         with self.process(name, line, environment) as master:
-            wait_for_port(port, master)
+            if not wait_for_port(port, master):
+                raise SystemExit(f"{name} does not answer:\n{(self.folder / f'{name}.log').read_text()[-3000:]}")
             yield port, master
 
     def postgres_cpu_seconds(self) -> float:
@@ -130,7 +131,7 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def wait_for_port(port: int, master: psutil.Process, seconds: float = 60) -> None:
+def wait_for_port(port: int, master: psutil.Process, seconds: float = 60) -> bool:
     """Wait until the server answers, and a moment more for the worker that starts beside the first."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends and master.is_running() and master.status() != psutil.STATUS_ZOMBIE:
@@ -138,9 +139,9 @@ def wait_for_port(port: int, master: psutil.Process, seconds: float = 60) -> Non
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
             if connection.recv(12).startswith(b"HTTP/1.1"):
                 time.sleep(1.5)
-                return
+                return True
         time.sleep(0.1)
-    raise RuntimeError(f"no server on port {port}; its log is in the folder")
+    return False
 
 
 def pss_mib(master: psutil.Process) -> float:
