@@ -98,7 +98,8 @@ class Ground:
         line = ["-m", "gunicorn", *arguments, "--bind", f"127.0.0.1:{port}"]
         with self.process(name, line, environment) as master:
             if not wait_for_port(port, master):
-                raise SystemExit(f"{name} does not answer:\n{(self.folder / f'{name}.log').read_text()[-3000:]}")
+                log = (self.folder / f"{name}.log").read_text()
+                raise SystemExit(f"{name} does not answer:\n{log[-3000:]}")
             yield port, master
 
     def postgres_cpu_seconds(self) -> float:
