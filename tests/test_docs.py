@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from receiver.cli.main import main
 from receiver.inbox.reasons import REFUSED, REJECTED
+from receiver.settings import Settings, SettingsError
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [
@@ -44,7 +44,7 @@ def test_every_setting_is_described() -> None:
 def test_every_reason_is_explained() -> None:
     """Each reason code that an operator may meet has a row in docs/operations.md."""
     explained = set(
-        re.findall(r"^\| `([a-z_]+)` \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
+        re.findall(r"^\| `([a-z0-9_]+)` \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE)
     )
 
     assert (set(REFUSED) | set(REJECTED)) <= explained
@@ -60,10 +60,32 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tables_have_their_columns(document: Path) -> None:
+    """Each row of a table has as many cells as its head: a bar within a cell is written with a backslash."""
+    ragged = []
+    for table in re.findall(
+        r"(?:^\|.*\n)+", re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL), re.MULTILINE
+    ):
+        rows = table.splitlines()
+        cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows]
+        ragged += [row for row, number in zip(rows, cells, strict=True) if number != cells[0]]
+
+    assert ragged == []
+
+
+def _named_commands(text: str) -> list[str]:
+    """The commands in a text: between backticks, and the lines of its code blocks that call receiver."""
+    blocks = "\n".join(re.findall(r"```.*?\n(.*?)```", text, re.DOTALL))
+    lines = re.findall(r"^\s*(?:\S+=\S+ )*(?:\.venv/bin/)?(receiver [a-z].*)$", blocks, re.MULTILINE)
+    rest = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return lines + [" ".join(c.split()) for c in re.findall(r"`(?:\.venv/bin/)?(receiver [a-z][^`]*)`", rest)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_exist(document: Path) -> None:
     """A command that a document names is one that the shell knows, with the options that it is given."""
     unknown = []
-    for line in re.findall(r"`(?:\.venv/bin/)?(receiver [a-z][^`]*)`", document.read_text()):
+    for line in _named_commands(document.read_text()):
         words = line.replace("…", "").split()[1:]
         command: click.Command | None = main
         context = click.Context(main)
@@ -82,17 +104,63 @@ def test_commands_exist(document: Path) -> None:
     assert unknown == []
 
 
-def test_dataclass_defaults_are_the_documented_ones() -> None:
-    """The defaults of docs/settings.md are those of the code, for the plain numbers."""
-    from receiver.settings import Settings
+def test_the_documents_name_commands() -> None:
+    """The README's walk is among what the test above looks at."""
+    named = _named_commands((ROOT / "README.md").read_text())
 
-    defaults = {field.name: field.default for field in dataclasses.fields(Settings)}
-    rows = dict(
-        re.findall(r"^\| `([A-Z_]+)` \| `([^`]+)`", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE)
+    assert {"receiver inbox retry", "receiver trigger demo", "receiver orders correct"} <= {
+        " ".join(line.split()[:3]) for line in named
+    }
+
+
+SETTINGS = {
+    name: (default, limits)
+    for name, default, limits in re.findall(
+        r"^\| `([A-Z_]+)` \|([^|]*)\|([^|]*)\|", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE
     )
+}
+"""Each setting's default and limits as docs/settings.md has them."""
 
-    assert rows["BATCH_SIZE"] == str(defaults["batch_size"])
-    assert rows["MAX_BODY_BYTES"] == str(defaults["max_body_bytes"])
-    assert rows["PORT"] == str(defaults["port"])
-    assert float(rows["LEASE_SECONDS"]) == defaults["lease"].total_seconds()
-    assert float(rows["GIVE_UP_SECONDS"]) == defaults["give_up"].total_seconds()
+LIMITS = {
+    name: (float(found[1]), float(found[2]))
+    for name, (_, limits) in SETTINGS.items()
+    if (found := re.match(r" ([0-9.]+) to ([0-9.]+)", limits))
+}
+
+
+def _faults(tmp_path: Path, **environ: str) -> str:
+    """What the settings say about an environment; the database is given, and no sources file is read."""
+    sources = tmp_path / "sources.toml"
+    sources.touch()
+    try:
+        Settings.from_env({"DATABASE_URL": "postgresql:///test", "RECEIVER_SOURCES": str(sources), **environ})
+    except SettingsError as error:
+        return "; ".join(error.faults)
+    return ""
+
+
+@pytest.mark.parametrize("name", sorted(LIMITS))
+def test_limits_are_the_documented_ones(name: str, tmp_path: Path) -> None:
+    """A setting takes both its documented limits, and nothing beyond them."""
+    low, high = LIMITS[name]
+    beyond = [value for value in (low - 1, low * 0.9, high + 1) if value < low or value > high]
+    refused = re.compile(rf"\b{name} must be (a whole number|seconds) from ")
+
+    said = {value: _faults(tmp_path, **{name: f"{value:.15g}"}) for value in (low, high, *beyond)}
+
+    assert {value for value, faults in said.items() if refused.search(faults)} == set(beyond)
+
+
+def test_defaults_are_the_documented_ones(tmp_path: Path) -> None:
+    """A setting that is given its documented default changes nothing."""
+    given = {
+        name: found[1]
+        for name, (default, _) in SETTINGS.items()
+        if name != "RECEIVER_SOURCES" and (found := re.match(r" `([^`]+)`", default))
+    }
+    sources = tmp_path / "sources.toml"
+    sources.touch()
+    environ = {"DATABASE_URL": "postgresql:///test", "RECEIVER_SOURCES": str(sources)}
+
+    assert len(given) >= 15
+    assert Settings.from_env({**environ, **given}) == Settings.from_env(environ)
