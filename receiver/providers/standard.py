@@ -1,14 +1,15 @@
 """``standard``: Standard Webhooks, under its own header names or under Svix's, never mixed.
 
 The id is the signed ``webhook-id``. Payloads are the sender's own; this reads those of the shape
-``{"type", "timestamp", "data": {"payment_id", "order_id", "amount", "currency", …}}``. Entries of other
-versions than ``v1`` (``v1a``: public keys) are skipped. A ``data.status`` is never read.
+``{"type", "timestamp", "data": {"payment_id", "order_id", "amount", "currency", …}}``. A shared secret
+verifies ``v1`` entries, a public key (``whpk_``) ``v1a``; entries of other versions are skipped. A
+``data.status`` is never read.
 """
 
 from __future__ import annotations
 
-from receiver.providers.authentication import MacAuthentication
 from receiver.providers.body_map import BodyMap, Where, meanings_of
+from receiver.providers.ed25519 import MacOrPublicKey
 from receiver.providers.identities import HeaderId
 from receiver.providers.paths import TRANSACTION
 from receiver.providers.payment_event import Kind
@@ -40,7 +41,7 @@ _WHERE = Where(
 
 STANDARD = Provider(
     name="standard",
-    authentication=MacAuthentication((standard_scheme("webhook"), standard_scheme("svix"))),
+    authentication=MacOrPublicKey((standard_scheme("webhook"), standard_scheme("svix"))),
     identity=HeaderId((("webhook-signature", "webhook-id"), ("svix-signature", "svix-id"))),
     body=BodyMap(
         otherwise=_WHERE,

@@ -14,10 +14,11 @@ from receiver.signature.scheme import (
     Timestamp,
     encode_digest,
     key_bytes,
+    signed_message,
     wire_bytes,
 )
 from receiver.signature.signing import sign
-from receiver.signature.verifying import Match, Unverified, verify
+from receiver.signature.verifying import Match, Unverified, verify, verify_by
 
 __all__ = [
     "BLANKS",
@@ -32,6 +33,8 @@ __all__ = [
     "encode_digest",
     "key_bytes",
     "sign",
+    "signed_message",
     "verify",
+    "verify_by",
     "wire_bytes",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -81,6 +81,32 @@ def verify(
     ``tolerance`` (seconds) replaces the scheme's window on the sides that it checks;
     ``timestamp_required`` replaces the scheme's word where the timestamp is not signed.
     """
+    return verify_by(
+        lambda candidates, message: _compare(scheme, secrets, candidates, message),
+        scheme,
+        headers,
+        body,
+        unix_now,
+        tolerance=tolerance,
+        timestamp_required=timestamp_required,
+        config=config,
+    )
+
+
+def verify_by(
+    compare: Callable[[list[str], bytes], Match | Unverified],
+    scheme: MacScheme,
+    headers: HeaderMap,
+    body: bytes,
+    unix_now: float,
+    *,
+    tolerance: int | None = None,
+    timestamp_required: bool | None = None,
+    config: Mapping[str, object] | None = None,
+) -> Match | Unverified:
+    """As `verify`, where ``compare`` judges the signatures of the header over the signed bytes: for
+    schemes whose frame is a MAC's, but whose keys are public. ``compare`` must not raise.
+    """
     found = _find(scheme, headers, timestamp_required)
     if isinstance(found, Unverified):
         return found
@@ -88,7 +114,7 @@ def verify(
     message = signed_message(scheme, headers, body, stamp, config or {})
     if isinstance(message, str):
         return Unverified(message)
-    verdict = _compare(scheme, secrets, candidates, message)
+    verdict = compare(candidates, message)
     if isinstance(verdict, Match) and stamp and scheme.timestamp:
         return _outside_window(scheme.timestamp, stamp, unix_now, tolerance) or verdict
     return verdict
