@@ -36,7 +36,7 @@ def forget_event(
         raise NotReplayable(
             "not_failed", f"the event is {event.state}: only failed and expired ones are forgotten"
         )
-    if not _acknowledge(session, [event_id], erase, now):
+    if not acknowledge(session, [event_id], erase=erase, now=now):
         raise NotReplayable("not_failed", "the event has been sent round again: look at it anew")
     record(
         session,
@@ -72,7 +72,7 @@ def flush_failed(
         ).scalars()
     )
     if ids:
-        _acknowledge(session, ids, erase, now)
+        acknowledge(session, ids, erase=erase, now=now)
         record(
             session,
             actor=actor,
@@ -107,7 +107,8 @@ def prune_payloads(
     return int(getattr(erased, "rowcount", 0))
 
 
-def _acknowledge(session: Session, ids: list[UUID], erase: bool, now: datetime | None) -> list[UUID]:
+def acknowledge(session: Session, ids: list[UUID], *, erase: bool, now: datetime | None = None) -> list[UUID]:
+    """Take dead letters out of the list; returns those that still were dead. The record is the caller's."""
     # Compared with the state again: an acknowledged row that goes round would fail unseen.
     statement = text(
         f"UPDATE webhook_events SET acknowledged_at = {_NOW}, row_version = row_version + 1"

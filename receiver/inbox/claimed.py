@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from receiver.orders.decide import NOTHING_WAIVED
 from receiver.orders.facts import SourceTerms
 from receiver.providers.payment_event import Kind, PaymentEvent
 from receiver.providers.registry import UnknownProvider, provider_of
@@ -22,6 +24,7 @@ COLUMNS = (
     "last_error",
     "received_at",
     "claimed_at",
+    "waived",
     "source",
     "kind",
     "account",
@@ -54,7 +57,13 @@ class Claimed:
     last_error: str | None
     received_at: datetime
     claimed_at: datetime
+    waived: Sequence[str] | None
     event: PaymentEvent
+
+    @property
+    def waive(self) -> Set[str]:
+        """The checks that a release told the rules to skip."""
+        return frozenset(self.waived) if self.waived else NOTHING_WAIVED
 
 
 def claimed_from(row: Any) -> Claimed:

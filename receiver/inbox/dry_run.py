@@ -86,7 +86,7 @@ def _judge_batch(
 
 def _one(book: Book, settings: Settings, row: Claimed) -> tuple[str, str | None, str]:
     event = row.event
-    order, decision = judge(book, event, terms_of(settings, event.source))
+    order, decision = judge(book, event, terms_of(settings, event.source), row.waive)
     sentence = say(decision)
     if order is not None and (
         isinstance(decision, Apply) or (isinstance(decision, Refuse) and decision.marks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from receiver.orders import decide as rules
 from receiver.orders.decisions import Decision, Park
 from receiver.orders.facts import OrderFacts, SourceTerms
@@ -9,8 +11,13 @@ from receiver.orders.load import Book
 from receiver.providers.payment_event import PaymentEvent
 
 
-def judge(book: Book, event: PaymentEvent, terms: SourceTerms | None) -> tuple[OrderFacts | None, Decision]:
-    """The event's order and what the event may do to it.
+def judge(
+    book: Book,
+    event: PaymentEvent,
+    terms: SourceTerms | None,
+    waive: Set[str] = rules.NOTHING_WAIVED,
+) -> tuple[OrderFacts | None, Decision]:
+    """The event's order and what the event may do to it, ``waive`` naming the checks to skip.
 
     ``terms`` None: this process has no settings for the source, so account and mode cannot be
     compared, and the event waits for them.
@@ -24,5 +31,6 @@ def judge(book: Book, event: PaymentEvent, terms: SourceTerms | None) -> tuple[O
         terms,
         foreign=book.is_foreign(order, event),
         effect_elsewhere=book.effect_elsewhere(order, event),
+        waive=waive,
     )
     return order, decision

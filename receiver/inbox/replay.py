@@ -121,7 +121,7 @@ def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
         raise UnknownEvent(event_id)
     facts = facts_of(event)
     book = load(session, [facts])
-    order, decision = judge(book, facts, terms_of(settings, event.source))
+    order, decision = judge(book, facts, terms_of(settings, event.source), frozenset(event.waived or ()))
     if order is not None and isinstance(decision, Apply):
         applied = apply(order, decision)
         return say(decision, order.reference, applied.from_state, applied.to_state)

@@ -88,7 +88,7 @@ def work_batch(
 
 def _work_one(book: Book, row: Claimed, terms: SourceTerms | None, work: _Work) -> None:
     event = row.event
-    order, decision = judge(book, event, terms)
+    order, decision = judge(book, event, terms, row.waive)
     key = (event.source, event.transaction_id or "")
     if event.transaction_id is not None and _hangs_on_transaction(decision):
         work.unbound.add(key)
@@ -109,6 +109,7 @@ def _work_one(book: Book, row: Claimed, terms: SourceTerms | None, work: _Work) 
                 applied.from_state,
                 applied.to_state,
                 applied.totals,
+                by="operator" if isinstance(decision, Apply) and decision.released else "event",
             )
         )
         work.references.add(order.reference)

@@ -7,6 +7,9 @@ by sequence, or money: effect known, cancelled order, and the rule of its kind.
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import replace
+
 from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
 from receiver.orders.details import event_money, order_money
 from receiver.orders.effects import effect_key
@@ -14,6 +17,11 @@ from receiver.orders.facts import OrderFacts, SourceTerms, TransactionFacts
 from receiver.orders.money_rules import decide_money, decide_refund_total
 from receiver.orders.statuses import decide_status
 from receiver.providers.payment_event import Kind, PaymentEvent
+
+WAIVABLE = frozenset({"account", "mode", "order_cancelled", "amount"})
+"""Checks that an admin's release may tell the rules to skip; of amounts only one below the order's."""
+
+NOTHING_WAIVED: frozenset[str] = frozenset()
 
 __all__ = ["Apply", "Decision", "Ignore", "Park", "Refuse", "Repeat", "Stale", "decide", "effect_key"]
 
@@ -36,18 +44,36 @@ def decide(
     *,
     foreign: bool = False,
     effect_elsewhere: bool = False,
+    waive: Set[str] = NOTHING_WAIVED,
 ) -> Decision:
     """Decide what ``event`` does to ``order`` (None: neither its reference nor its transaction is known).
 
     ``foreign``: the event's transaction belongs to another order. ``effect_elsewhere``: the effect
     (`effect_key`) stands in another order's ledger. Both are the caller's to look up, since an order's
-    facts know nothing of other orders.
+    facts know nothing of other orders. ``waive`` names checks to skip (WAIVABLE, others are not skipped);
+    what is applied for that alone is ``released``.
     """
+    decision = _decide(order, event, terms, foreign, effect_elsewhere, waive)
+    if waive and isinstance(decision, Apply):
+        plain = _decide(order, event, terms, foreign, effect_elsewhere, NOTHING_WAIVED)
+        if not isinstance(plain, Apply):
+            return replace(decision, released=True)
+    return decision
+
+
+def _decide(
+    order: OrderFacts | None,
+    event: PaymentEvent,
+    terms: SourceTerms,
+    foreign: bool,
+    effect_elsewhere: bool,
+    waive: Set[str],
+) -> Decision:
     if event.facts_error is not None:
         return Refuse(event.facts_error, _unreadable(event.facts_error))
     if event.kind == Kind.OTHER:
         return Ignore("no_money_meaning")
-    refusal = _against_source(event, terms)
+    refusal = _against_source(event, terms, waive)
     if refusal is not None:
         return refusal
     if order is None:
@@ -60,13 +86,14 @@ def decide(
         return decide_status(order, event, transaction)
     if event.kind == Kind.REFUND_TOTAL:
         return decide_refund_total(order, event, transaction)
-    return decide_money(order, event, transaction, effect_elsewhere)
+    return decide_money(order, event, transaction, effect_elsewhere, waive)
 
 
-def _against_source(event: PaymentEvent, terms: SourceTerms) -> Refuse | None:
-    if terms.account is not None and event.account != terms.account and "account" not in terms.never_carries:
+def _against_source(event: PaymentEvent, terms: SourceTerms, waive: Set[str]) -> Refuse | None:
+    never = terms.never_carries
+    if terms.account not in (None, event.account) and "account" not in never and "account" not in waive:
         return Refuse("account", f"source {terms.account}, event {event.account or 'names none'}")
-    if terms.live is not None and event.live != terms.live and "live" not in terms.never_carries:
+    if terms.live not in (None, event.live) and "live" not in never and "mode" not in waive:
         return Refuse("mode", f"source {_mode(terms.live)}, event {_mode(event.live)}")
     return None
 

@@ -10,10 +10,14 @@ from receiver.orders.facts import LedgerLine, TransactionFacts
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Write these lines, and these facts of the event's transaction. The row is processed, `applied`."""
+    """Write these lines, and these facts of the event's transaction. The row is processed, `applied`.
+
+    ``released``: only because a check was waived, so it is an operator's doing.
+    """
 
     lines: tuple[LedgerLine, ...]
     transaction: TransactionFacts
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True)

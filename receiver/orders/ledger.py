@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from receiver.orders.decisions import Apply, Refuse
 from receiver.orders.facts import LedgerLine, OrderFacts, Totals, TransactionFacts, TransactionKey
 from receiver.orders.sums import captured_minor, has_line, refunded_minor
-from receiver.orders.transitions import TRANSITIONS
+from receiver.orders.transitions import RELEASE_TRANSITIONS, TRANSITIONS
 
 _NO_LINES: Sequence[LedgerLine] = ()
 
@@ -56,10 +56,12 @@ def apply(order: OrderFacts, decision: Apply | Refuse) -> Applied:
     order.transactions[key] = after
     for line in lines:
         order.add_line(line)
-    lifted = _elect(order, key, changed)
+    # A release takes the mark of its own transaction away.
+    lifted = _elect(order, key, changed) or (before is not None and before.refused and not after.refused)
     from_state, to_state = order.state, state_of(order)
     if from_state != to_state:
-        if (from_state, to_state) not in TRANSITIONS:
+        released = isinstance(decision, Apply) and decision.released
+        if (from_state, to_state) not in (TRANSITIONS | RELEASE_TRANSITIONS if released else TRANSITIONS):
             raise IllegalTransition(f"order {order.reference}: {from_state} to {to_state} by {decision!r}")
         order.state = to_state
     return Applied(

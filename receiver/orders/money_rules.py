@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
 from receiver.orders.details import event_money, money_text, order_money
 from receiver.orders.effects import LINE_KINDS, effect_id_of
@@ -15,9 +17,17 @@ _AMOUNT_COMPARED = frozenset({"authorization", "capture", "refund"})
 
 
 def decide_money(
-    order: OrderFacts, event: PaymentEvent, transaction: TransactionFacts, effect_elsewhere: bool
+    order: OrderFacts,
+    event: PaymentEvent,
+    transaction: TransactionFacts,
+    effect_elsewhere: bool,
+    waive: Set[str],
 ) -> Decision:
-    """Every money event but a running total. ``transaction``: the event's, new where it was unknown."""
+    """Every money event but a running total. ``transaction``: the event's, new where it was unknown.
+
+    ``waive``: with ``order_cancelled`` a cancelled order takes the money, and the transaction's mark goes;
+    with ``amount`` a `succeeded` below the order's amount counts as a part captured.
+    """
     effect_id = effect_id_of(event, order.amount_minor)
     if effect_id is None:
         return Refuse("effect", f"a {event.kind} event without an id of its own ({event_money(event)})")
@@ -35,10 +45,12 @@ def decide_money(
     if effect_elsewhere:
         return Refuse("effect_changed", f"{effect_id} already recorded for another order")
     if order.cancelled and event.kind in _REFUSED_ONCE_CANCELLED:
-        marked = _marked(transaction) if event.kind in _CAPTURES else None
-        return Refuse("order_cancelled", f"the order is cancelled, event {event_money(event)}", marked)
+        if "order_cancelled" not in waive:
+            marked = _marked(transaction) if event.kind in _CAPTURES else None
+            return Refuse("order_cancelled", f"the order is cancelled, event {event_money(event)}", marked)
+        transaction = transaction.with_marks(paying=transaction.paying, refused=False)
     if event.kind in _CAPTURES:
-        return _capture(order, event, transaction, line)
+        return _capture(order, event, transaction, line, waive)
     if event.kind == Kind.AUTHORIZED:
         return _whole(order, event, transaction, line)
     if event.kind == Kind.VOIDED:
@@ -59,7 +71,11 @@ def _known_effect(order: OrderFacts, known: LedgerLine, line: LedgerLine) -> Dec
 
 
 def _capture(
-    order: OrderFacts, event: PaymentEvent, transaction: TransactionFacts, line: LedgerLine
+    order: OrderFacts,
+    event: PaymentEvent,
+    transaction: TransactionFacts,
+    line: LedgerLine,
+    waive: Set[str],
 ) -> Decision:
     for key, other in order.transactions.items():
         if other.paying and key != (line.source, line.transaction_id):
@@ -69,7 +85,8 @@ def _capture(
             if held > 0:
                 said = f"transaction {key[1]} already paid, holding {money_text(order, held)}"
                 return Refuse("second_payment", f"{said}; event {event_money(event)}", _marked(transaction))
-    if event.kind == Kind.SUCCEEDED:
+    below = line.amount_minor is not None and line.amount_minor < order.amount_minor
+    if event.kind == Kind.SUCCEEDED and not (below and "amount" in waive):
         return _whole(order, event, transaction, line)
     if line.amount_minor is None:
         return Refuse("amount", f"{order_money(order)}, event carries no amount_minor")

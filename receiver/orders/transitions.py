@@ -22,8 +22,15 @@ _WITH_MONEY = ("partially_paid", "paid", "partially_refunded", "refunded", "disp
 TRANSITIONS: frozenset[tuple[str, str]] = frozenset(
     [(before, after) for before, afters in _BEFORE_MONEY.items() for after in afters]
     + list(permutations(_WITH_MONEY, 2))
+    # A void of what was released onto a cancelled order leaves it cancelled as before.
+    + [("authorized", "cancelled")]
 )
-"""What one event may cause. No event moves a cancelled order."""
+"""What one event may cause. No event moves a cancelled order, unless an admin releases it."""
+
+RELEASE_TRANSITIONS: frozenset[tuple[str, str]] = frozenset(
+    ("cancelled", after) for after in ("authorized", "partially_paid", "paid")
+)
+"""What an event may cause besides, whose refusal as `order_cancelled` an admin waived."""
 
 ACT_TRANSITIONS: frozenset[tuple[str, str]] = frozenset({("pending", "cancelled"), ("failed", "cancelled")})
 """What the act of cancelling may cause. An order begins at pending; a correction changes no state."""

@@ -14,7 +14,7 @@ from receiver.orders.decisions import Apply, Refuse
 from receiver.orders.facts import OrderFacts, SourceTerms
 from receiver.orders.ledger import IllegalTransition, apply, state_of
 from receiver.orders.models import STATES
-from receiver.orders.transitions import ACT_TRANSITIONS, TRANSITIONS
+from receiver.orders.transitions import ACT_TRANSITIONS, RELEASE_TRANSITIONS, TRANSITIONS
 from receiver.providers.payment_event import Kind, PaymentEvent
 
 TERMS = SourceTerms()
@@ -101,16 +101,23 @@ def copy_of(order: OrderFacts) -> OrderFacts:
     return twin
 
 
-def reached(alphabet: Iterable[PaymentEvent], *, cancel: bool = False) -> set[tuple[str, str]]:
-    """Every change of state that these events cause, in any order and number."""
-    events = tuple(alphabet)
+WAIVED = (frozenset[str](), frozenset({"order_cancelled"}))
+
+
+def reached(
+    alphabet: Iterable[PaymentEvent], *, cancel: bool = False, release: bool = False
+) -> set[tuple[str, str]]:
+    """Every change of state that these events cause, in any order and number; with ``release`` also what
+    they cause on a cancelled order once an admin released them.
+    """
+    events = tuple(product(alphabet, WAIVED if release else WAIVED[:1]))
     pairs: set[tuple[str, str]] = set()
     first = OrderFacts(UUID(int=1), "o_1", None, AMOUNT, "EUR")
     seen, frontier = set(), [first]
     while frontier:
         order = frontier.pop()
-        for one in events:
-            decision = decide(order, one, TERMS)
+        for one, waive in events:
+            decision = decide(order, one, TERMS, waive=waive)
             if not isinstance(decision, Apply) and not (isinstance(decision, Refuse) and decision.marks):
                 continue
             after = copy_of(order)
@@ -146,12 +153,23 @@ def test_the_table_holds_exactly_what_events_cause() -> None:
     for first, second in product(HOLDING, repeat=2):
         pairs |= reached(holding(first, "a") + holding(second, "b"))
 
-    assert pairs == TRANSITIONS
+    released = reached(everything("a"), cancel=True, release=True)
+    released |= reached(beginnings("a") + beginnings("b"), cancel=True, release=True)
+
+    assert pairs | released == TRANSITIONS | RELEASE_TRANSITIONS
+    assert pairs == TRANSITIONS - {("authorized", "cancelled")}
 
 
 def test_no_event_moves_a_cancelled_order() -> None:
-    """A cancelled order is left by no pair of the table."""
-    assert not [pair for pair in TRANSITIONS if "cancelled" in pair]
+    """A cancelled order is left by no pair of the table; what a release may cause is no plain event's."""
+    assert not [pair for pair in TRANSITIONS if pair[0] == "cancelled"]
+    order = OrderFacts(UUID(int=1), "o_1", None, AMOUNT, "EUR", cancelled=True, state="cancelled")
+    decision = decide(order, event("succeeded", "a"), TERMS, waive={"order_cancelled"})
+    assert isinstance(decision, Apply)
+
+    with pytest.raises(IllegalTransition, match="cancelled to paid"):
+        apply(copy_of(order), Apply(decision.lines, decision.transaction))
+    assert apply(order, decision).to_state == "paid"
 
 
 def test_states_of_the_tables_are_the_states_of_the_rows() -> None:
