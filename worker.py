@@ -17,7 +17,7 @@ def main() -> int:
         print("\n".join(error.faults), file=sys.stderr)
         return 2
     configure(settings.log_level)
-    run(Deps.build(settings))
+    run(Deps.build(settings), lambda: Settings.from_env(os.environ))
     return 0
 
 

@@ -12,6 +12,7 @@ import signal
 import socket
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import Any
@@ -27,6 +28,7 @@ from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
 from receiver.inbox.process import Processor
 from receiver.logs import logger
 from receiver.queue.workers import beat, leave
+from receiver.settings import Settings, SettingsError
 
 RECLAIM_SECONDS = 5
 EXPIRE_SECONDS = 30
@@ -109,6 +111,11 @@ class Timetable:
             for job in self._scheduler.get_jobs():
                 job.modify(next_run_time=now)
 
+    def use(self, settings: Settings) -> None:
+        """Work by settings that were read anew; the database stays the one of the start."""
+        self._deps = self._deps.with_settings(settings)
+        self.processor.use(settings)
+
     def close(self) -> None:
         """Take this worker off the list."""
         try:
@@ -126,8 +133,11 @@ class Timetable:
             self._skipped += 1
 
 
-def run(deps: Deps) -> None:
-    """Run a worker in this process until SIGTERM or SIGINT; then hand back what was not started."""
+def run(deps: Deps, reread: Callable[[], Settings] | None = None) -> None:
+    """Run a worker in this process until SIGTERM or SIGINT; then hand back what was not started.
+
+    ``reread`` is asked for the settings at each SIGHUP; with a fault in them the old ones stay.
+    """
     scheduler = BlockingScheduler(
         timezone=UTC, executors={"default": ThreadPoolExecutor(8, pool_kwargs={"thread_name_prefix": "duty"})}
     )
@@ -149,6 +159,8 @@ def run(deps: Deps) -> None:
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    if reread is not None:
+        signal.signal(signal.SIGHUP, lambda _signal, _frame: _reread(timetable, reread))
     log.info("worker.started", worker=timetable.name)
     watched = threading.Event()
     threading.Thread(target=_watch, args=(timetable, watched), name="clock-watch", daemon=True).start()
@@ -160,6 +172,15 @@ def run(deps: Deps) -> None:
         timetable.close()
         deps.dispose()
         log.info("worker.stopped", worker=timetable.name)
+
+
+def _reread(timetable: Timetable, reread: Callable[[], Settings]) -> None:
+    try:
+        timetable.use(reread())
+    except SettingsError as error:
+        log.warning("settings.kept", faults=error.faults)
+    else:
+        log.info("settings.read_anew")
 
 
 def _watch(timetable: Timetable, done: threading.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from sqlalchemy import select
 
 from receiver.deps import Deps
 from receiver.queue.models import Worker
-from receiver.timetable import Timetable
+from receiver.settings import Settings, SettingsError
+from receiver.timetable import Timetable, _reread
 
 
 @pytest.fixture
@@ -86,3 +88,18 @@ def test_a_worker_whose_database_is_away_leaves_without_a_fault(
     monkeypatch.setattr("receiver.timetable.leave", away)
 
     timetable.close()
+
+
+def test_a_signal_lets_the_worker_read_its_settings_anew(deps: Deps, scheduler: BackgroundScheduler) -> None:
+    """After SIGHUP the next batch goes by the new sources; settings with a fault change nothing."""
+    timetable = Timetable(deps, scheduler)
+    more = {**deps.settings.sources, "shop": deps.settings.sources["demo"]}
+
+    _reread(timetable, lambda: replace(deps.settings, sources=more))
+    assert "shop" in timetable.processor._deps.settings.sources
+
+    def broken() -> Settings:
+        raise SettingsError(["DATABASE_URL is not set"])
+
+    _reread(timetable, broken)
+    assert "shop" in timetable.processor._deps.settings.sources

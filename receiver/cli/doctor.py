@@ -136,9 +136,12 @@ def _pauses(session: Session) -> Iterator[Finding]:
 
 def _source(source: Source) -> Iterator[Finding]:
     about = f"source {source.name}"
-    for fault in faults_of(source):
-        yield Finding(about, "fault", fault)
     provider = spoken_by(source)
+    unset = {f"secret {reference} is not set" for reference in source.missing_secrets}
+    for fault in faults_of(source):
+        # A place kept for the next secret of a rotation is no fault while another one works.
+        spare = fault in unset and provider is not None and provider.is_ready(source)
+        yield Finding(about, "note" if spare else "fault", fault)
     if provider is None:
         return
     usable = provider.usable_secrets(source)

@@ -29,6 +29,7 @@ from receiver.orders.record import FactsChanged
 from receiver.queue.claim import claim, claim_lost
 from receiver.queue.renew import renew
 from receiver.queue.settle import Settlement, defer, hand_back, release, settle
+from receiver.settings import Settings
 
 LOCK_TIMEOUT = "2s"
 """How long T2 waits for a locked order before the batch falls apart."""
@@ -66,6 +67,10 @@ class Processor:
         self._stopping = False
         self._owed: list[_Claim] = []
         self._running = threading.Lock()
+
+    def use(self, settings: Settings) -> None:
+        """Work by other settings from the next batch on."""
+        self._deps = self._deps.with_settings(settings)
 
     def stop(self) -> None:
         """Ask for the end: what was claimed and not started is handed back."""

@@ -138,6 +138,9 @@ REFUSED: dict[str, Help] = {
         "Nothing, unless you expected this payment: then the provider was not given the order's reference.",
         "The same again, unless the transaction has become known since.",
     ),
+    "older_than_known": Help(
+        "A later status of the same transaction, or its money, was known already, so nothing changed.",
+    ),
     "surplus_returned": Help(
         "A refund or dispute of money that was never booked on the order (a second payment), so the order "
         "stands as it was.",

@@ -38,6 +38,10 @@ SETTLED = timedelta(hours=2)
 """Minutes older than this change no more: each process keeps their sums and reads only newer ones."""
 
 
+ENDED = frozenset({"applied", "repeat", "stale", "ignored", *DEAD})
+"""Results that are ends; a parked or retried event is none yet."""
+
+
 @dataclass
 class Totals:
     """Sums over `inbox_minutes` up to a minute."""
@@ -145,7 +149,7 @@ class _Reading(Collector):
                 received.add_metric([source, result], number)
             elif result == "rejected":
                 rejected.add_metric([source], number)
-            else:
+            elif result in ENDED:
                 ended.add_metric([source, result], number)
                 if result in DEAD:
                     failed[result] += number
