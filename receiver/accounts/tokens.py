@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from receiver.accounts.models import ApiToken
 from receiver.db import at
 
-SCOPES = ("orders:read", "orders:write", "events:read", "metrics")
+SCOPES = ("orders:read", "orders:write", "events:read", "events:replay", "metrics")
 
 PREFIX = "rcv_"
 """What every token begins with, so that scanners of repositories and logs can know one."""

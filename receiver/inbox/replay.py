@@ -17,6 +17,7 @@ from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Rep
 from receiver.orders.ledger import apply
 from receiver.orders.load import load
 from receiver.providers.payment_event import Kind, PaymentEvent
+from receiver.queue.allowance import A_MINUTE, take_allowance
 from receiver.queue.backoff import GIVE_UP
 from receiver.queue.replay import replay
 from receiver.queue.table import DEAD_LETTERS
@@ -38,6 +39,15 @@ class RowChanged(Exception):
     def __init__(self) -> None:
         super().__init__("the event changed since you looked at it: look again before you replay it")
         self.code = "row_changed"
+        self.detail = str(self)
+
+
+class TooManyReplays(Exception):
+    """Programs replayed this source's events too often in the last minute."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(f"{A_MINUTE} events of {source} were replayed in the last minute: try again later")
+        self.code = "too_many_replays"
         self.detail = str(self)
 
 
@@ -91,6 +101,38 @@ def replay_event(
     )
     session.refresh(event)
     return event
+
+
+def replay_by_token(
+    session: Session,
+    event_id: UUID,
+    *,
+    token: str,
+    reason: str,
+    give_up: timedelta = GIVE_UP,
+    now: datetime | None = None,
+) -> WebhookEvent:
+    """Send one dead letter round again for a program: never a processed one, and at most A_MINUTE of a
+    source in a minute. Raises UnknownEvent, RowChanged, NotReplayable, TooManyReplays.
+    """
+    event = session.get(WebhookEvent, event_id, populate_existing=True)
+    if event is None:
+        raise UnknownEvent(event_id)
+    if event.state not in DEAD_LETTERS:
+        raise NotReplayable(
+            "not_failed", f"the event is {event.state}: only failed and expired ones are replayed"
+        )
+    if not take_allowance(session, INBOX, event.source, now=now):
+        raise TooManyReplays(event.source)
+    return replay_event(
+        session,
+        event_id,
+        row_version=event.row_version,
+        actor=f"token:{token}",
+        reason=reason,
+        give_up=give_up,
+        now=now,
+    )
 
 
 def facts_of(event: WebhookEvent) -> PaymentEvent:

@@ -96,6 +96,17 @@ def _other_paths() -> dict[str, Any]:
                 (401, 403, 404),
             ),
         },
+        "/api/events/{receipt}/replay": {
+            "parameters": [RECEIPT],
+            "post": _operation(
+                "Send a failed or expired event round again, with fresh attempts and deadline; at most 100 "
+                "of a source in a minute.",
+                "events:replay",
+                {"202": "Event"},
+                (400, 401, 403, 404, 409, 415, 422, 429),
+                body="Replay",
+            ),
+        },
         "/api/openapi.json": {
             "get": {
                 "summary": "This document.",
@@ -227,6 +238,7 @@ def _schemas() -> dict[str, Any]:
             {"amount_minor": AMOUNT, "currency": CURRENCY, "sources": SOURCES, "reason": REASON}, ("reason",)
         ),
         "Cancel": _object({"reason": REASON}),
+        "Replay": _object({"reason": REASON}),
         "OrderFacts": _object(FACTS),
         "CorrectedOrder": _object(
             {**FACTS, "woken": INTEGER, "replayable": {"type": "array", "items": TEXT}}

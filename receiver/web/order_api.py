@@ -1,7 +1,7 @@
 """The order API for the merchant's systems: bearer tokens, integers only, JSON errors.
 
-It registers, reads, corrects and cancels orders, and reads events by their receipt. It never sets
-a state: only events move an order.
+It registers, reads, corrects and cancels orders, reads events by their receipt, and sends failed ones
+round again. It never sets a state: only events move an order.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ from receiver.inbox.correct_order import UNSET, NotCorrectable, UnknownOrder, co
 from receiver.inbox.filter import FilterError, check_text, is_storable
 from receiver.inbox.find_events import events_of_order, find_event
 from receiver.inbox.register_order import OrderFactsDiffer, OrderRefused, register_order
+from receiver.inbox.replay import (
+    NotReplayable,
+    RowChanged,
+    TooManyReplays,
+    UnknownEvent,
+    replay_by_token,
+)
 from receiver.orders.find_orders import order_detail
 from receiver.web import documents
 from receiver.web.current import current_deps, statement_time, transaction
@@ -58,6 +65,8 @@ def refuse(error: ApiError) -> Response:
     response.status_code = error.status
     if error.status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
+    if error.status == 429:
+        response.headers["Retry-After"] = "60"
     return response
 
 
@@ -184,6 +193,31 @@ def event(receipt: UUID) -> Response:
         if detail is None:
             raise ApiError(404, "event_unknown", "There is no event of this receipt.")
         return jsonify(documents.event_in_full(detail))
+
+
+@blueprint.post("/events/<uuid:receipt>/replay")
+@bearer("events:replay")
+def replay(receipt: UUID) -> tuple[Response, int]:
+    """Send a failed or expired event round again: 202; at most 100 of a source in a minute (429)."""
+    reason = _reason(_body({"reason"}, set()))
+    try:
+        with transaction() as session:
+            row = replay_by_token(
+                session,
+                receipt,
+                token=g.api_token.name,
+                reason=reason,
+                give_up=current_deps().settings.give_up,
+                now=statement_time(),
+            )
+            answer = documents.event(row)
+    except UnknownEvent:
+        raise ApiError(404, "event_unknown", "There is no event of this receipt.") from None
+    except (NotReplayable, RowChanged) as refusal:
+        raise ApiError(409, refusal.code, _sentence(refusal.detail)) from refusal
+    except TooManyReplays as refusal:
+        raise ApiError(429, refusal.code, _sentence(refusal.detail)) from refusal
+    return jsonify(answer), 202
 
 
 @blueprint.get("/openapi.json")

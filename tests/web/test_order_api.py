@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import list_actions
+from receiver.accounts.tokens import SCOPES
 from tests.factories import (
     make_attempt,
     make_conflict,
@@ -248,6 +249,7 @@ def test_an_event_is_read_by_its_receipt(
         ("PATCH", "/api/orders/x", "orders:write"),
         ("POST", "/api/orders/x/cancel", "orders:write"),
         ("GET", "/api/events/0196b7f6-0000-7000-8000-000000000000", "events:read"),
+        ("POST", "/api/events/0196b7f6-0000-7000-8000-000000000000/replay", "events:replay"),
         ("GET", "/metrics", "metrics"),
     ],
 )
@@ -258,7 +260,7 @@ def test_each_route_asks_for_its_scope(
     bare = client.open(path, method=method)
     assert bare.status_code == 401
     assert bare.headers["WWW-Authenticate"] == "Bearer"
-    others = [s for s in ("orders:read", "orders:write", "events:read", "metrics") if s != scope]
+    others = [s for s in SCOPES if s != scope]
     assert client.open(path, method=method, headers=token(*others)).status_code == 403
     assert client.open(path, method=method, headers=token(scope)).status_code not in (401, 403, 500)
 
