@@ -44,8 +44,10 @@ class Provider:
     nothing at ``confirm_without`` (a thin event of a protocol that has full ones).
     ``reference_option``: the source's ``options.order_reference`` names where the merchant's own
     reference stands. ``option_names`` are the options it takes. ``described`` makes the provider that a
-    source describes by its options. ``challenge`` answers a GET to the endpoint: the text for the source
-    and its query, or None.
+    source describes by its options. Without all ``needed_options`` nothing can be verified, and the
+    source is not ready. ``challenge`` answers a GET to the endpoint: the text for the source
+    and its query, or None. ``visit`` gives the URL that the provider wants to be fetched, once, after a
+    verified request (None: nothing); it looks at host and audience, so that a worker may fetch it.
     """
 
     name: str
@@ -61,9 +63,11 @@ class Provider:
     confirm_without: Path | None = None
     reference_option: bool = False
     option_names: frozenset[str] = frozenset()
+    needed_options: frozenset[str] = frozenset()
     described: Callable[[Provider, Mapping[str, object]], Provider] | None = None
     described_faults: Callable[[Mapping[str, object]], list[str]] | None = None
     challenge: Callable[[Source, Mapping[str, str]], str | None] | None = None
+    visit: Callable[[Source, bytes], str | None] | None = None
 
     def of_source(self, options: Mapping[str, object]) -> Provider:
         """The provider as a source with ``options`` speaks it; itself where they change nothing.
@@ -156,6 +160,8 @@ class Provider:
 
     def is_ready(self, source: Source) -> bool:
         """Whether requests of ``source`` can be verified at all; if not, they are answered 503."""
+        if not all(source.options.get(name) for name in self.needed_options):
+            return False
         return not self.authentication.needs_secret or bool(self.usable_secrets(source))
 
     def timestamp_optional(self, source: Source) -> bool:
@@ -172,7 +178,7 @@ class Provider:
         found += [
             f"secret {s.reference} is not {authentication.key_form} as {self.name} secrets are"
             for s in source.secrets
-            if not authentication.usable(s.value)
+            if authentication.needs_secret and not authentication.usable(s.value)
         ]
         found += authentication.faults(source)
         if self.described_faults is not None:

@@ -31,6 +31,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "mollie": ("mollie", "MOLLIE"),
     "mollie_classic": ("mollie", "MOLLIE_CLASSIC"),
     "paddle": ("paddle", "PADDLE"),
+    "paypal": ("paypal", "PAYPAL"),
     "paystack": ("paystack", "PAYSTACK"),
     "razorpay": ("razorpay", "RAZORPAY"),
     "shopify": ("shopify", "SHOPIFY"),
