@@ -15,6 +15,10 @@ from tests.posting import payment
 from tests.running import new_database, rows, run_web, run_worker, wait_for
 
 
+ONE = {"WEB_CONCURRENCY": "1"}
+"""One web process, so that the connection that was warmed is the one that is held."""
+
+
 def committed(url: str, event_id: str) -> list[dict[str, object]]:
     return rows(
         url, "SELECT id::text, receipts FROM webhook_events WHERE provider_event_id = %(e)s", {"e": event_id}
@@ -24,7 +28,7 @@ def committed(url: str, event_id: str) -> list[dict[str, object]]:
 def test_sigkill_between_commit_and_answer_costs_nothing_but_a_duplicate(server):
     """The row is there, the provider got no answer and comes again: the same receipt, one row, one effect."""
     body = payment("evt_1", "o_1")
-    with new_database(server) as url, proxied(url) as proxy, run_web(proxy.url) as web:
+    with new_database(server) as url, proxied(url) as proxy, run_web(proxy.url, environment=ONE) as web:
         warm = payment("evt_warm", "o_warm")
         assert web.post("demo", warm, posting.demo(warm)).status_code == 200
         proxy.hold()
@@ -62,7 +66,7 @@ def _answered(web, body: bytes) -> requests.Response | None:
 def test_a_commit_that_is_not_proven_is_503_and_the_next_post_a_duplicate(server):
     """Committed, but the proof did not come: no 2xx without it, and the repeat doubles nothing."""
     body = payment("evt_1", "o_1")
-    with new_database(server) as url, proxied(url) as proxy, run_web(proxy.url) as web:
+    with new_database(server) as url, proxied(url) as proxy, run_web(proxy.url, environment=ONE) as web:
         warm = payment("evt_warm", "o_warm")
         assert web.post("demo", warm, posting.demo(warm)).status_code == 200
         proxy.hold()
