@@ -14,7 +14,6 @@ from tests.faults.proxy import proxied
 from tests.posting import payment
 from tests.running import new_database, rows, run_web, run_worker, wait_for
 
-
 ONE = {"WEB_CONCURRENCY": "1"}
 """One web process, so that the connection that was warmed is the one that is held."""
 
