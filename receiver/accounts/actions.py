@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from receiver.accounts.models import OperatorAction
@@ -43,9 +43,19 @@ def record(
     )
 
 
-def list_actions(session: Session, before_id: int | None = None, limit: int = 50) -> Sequence[OperatorAction]:
-    """The newest acts first; ``before_id`` continues after the last row of a page."""
+def list_actions(
+    session: Session,
+    before_id: int | None = None,
+    limit: int = 50,
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+    target: str | None = None,
+) -> Sequence[OperatorAction]:
+    """The newest acts first; ``before_id`` continues after the last row of a page. The others are exact."""
     statement = select(OperatorAction).order_by(OperatorAction.id.desc()).limit(min(limit, PAGE_MAX))
     if before_id is not None:
         statement = statement.where(OperatorAction.id < before_id)
+    asked = {OperatorAction.actor: actor, OperatorAction.action: action, OperatorAction.target: target}
+    statement = statement.where(*(column == value for column, value in asked.items() if value is not None))
     return session.scalars(statement).all()

@@ -16,7 +16,10 @@ ROLES = ("viewer", "operator", "admin", "customer")
 
 
 class User(Base):
-    """A person who signs in. ``password_hash`` is argon2; None: only a sign-in link works."""
+    """A person who signs in. ``password_hash`` is argon2; None: only a sign-in link works.
+
+    ``oidc_subject`` is ``<issuer> <sub>`` of one who comes from an OpenID Connect issuer.
+    """
 
     __tablename__ = "users"
 
@@ -30,6 +33,7 @@ class User(Base):
     disabled_at: Mapped[datetime | None] = mapped_column(Instant)
     created_at: Mapped[datetime] = mapped_column(Instant)
     last_signed_in_at: Mapped[datetime | None] = mapped_column(Instant)
+    oidc_subject: Mapped[str | None] = mapped_column(Text, unique=True)
 
     __table_args__ = (
         CheckConstraint(f"role IN ({', '.join(repr(role) for role in ROLES)})", name="role"),

@@ -114,6 +114,23 @@ def disable_user(session: Session, name: str, now: datetime | None = None) -> Us
     )
 
 
+def enable_user(session: Session, name: str) -> User:
+    """Let a disabled user in again; a password they had works again. Raises UnknownUser."""
+    return _change(session, name, disabled_at=None)
+
+
+def set_role(session: Session, name: str, role: str) -> User:
+    """Give a user another role, which ends their open sessions. Raises UnknownUser, BadUser."""
+    if role not in ROLES:
+        raise BadUser(f"the role must be one of {', '.join(ROLES)}")
+    return _change(session, name, role=role, session_epoch=User.session_epoch + 1)
+
+
+def holds_password(user: User, password: str) -> bool:
+    """Whether this is the user's password."""
+    return user.password_hash is not None and _holds(user.password_hash, password)
+
+
 def list_users(session: Session) -> Sequence[User]:
     """Every user by name."""
     return session.scalars(select(User).order_by(User.name)).all()

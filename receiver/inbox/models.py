@@ -211,6 +211,26 @@ class InboxMinute(Base):
     __table_args__ = (Index("ix_inbox_minutes_minute", "minute"),)
 
 
+class InboxLevel(Base):
+    """How full the inbox of a source stood in a minute, written by the worker; counts are bounded.
+
+    ``waiting`` rows are pending, neither parked nor held. ``oldest_seconds`` is the age of the oldest
+    pending row that is not held, None where there is none.
+    """
+
+    __tablename__ = "inbox_levels"
+
+    source: Mapped[str] = mapped_column(Text, primary_key=True)
+    minute: Mapped[datetime] = mapped_column(Instant, primary_key=True)
+    waiting: Mapped[int] = mapped_column(BigInteger)
+    parked: Mapped[int] = mapped_column(BigInteger)
+    held: Mapped[int] = mapped_column(BigInteger)
+    dead: Mapped[int] = mapped_column(BigInteger)
+    oldest_seconds: Mapped[int | None] = mapped_column(BigInteger)
+
+    __table_args__ = (Index("ix_inbox_levels_minute", "minute"),)
+
+
 class FailureGroup(Base):
     """What people say about the dead letters of one cause; empty texts where the cause has none.
 
