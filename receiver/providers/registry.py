@@ -17,6 +17,7 @@ from receiver.settings import Source
 _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "adyen": ("adyen", "ADYEN"),
     "adyen_banking": ("adyen", "ADYEN_BANKING"),
+    "bkash": ("bkash", "BKASH"),
     "checkout_com": ("checkout_com", "CHECKOUT_COM"),
     "coinbase_commerce": ("coinbase_commerce", "COINBASE_COMMERCE"),
     "demo": ("demo", "DEMO"),
