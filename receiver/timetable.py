@@ -25,6 +25,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import advance
 from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
+from receiver.inbox.levels import note_levels
 from receiver.inbox.process import Processor
 from receiver.logs import logger
 from receiver.queue.workers import beat, leave
@@ -35,6 +36,7 @@ EXPIRE_SECONDS = 30
 PAUSES_SECONDS = 5
 BULK_REPLAY_SECONDS = 1
 BEAT_SECONDS = 5
+LEVELS_SECONDS = 20
 WATCH_SECONDS = 1
 
 CLOCK_JUMP = timedelta(seconds=5)
@@ -66,6 +68,7 @@ class Timetable:
             ("expire", lambda: expire_events(self._deps), EXPIRE_SECONDS),
             ("pauses", lambda: end_pauses(self._deps), PAUSES_SECONDS),
             ("bulk_replay", lambda: advance(self._deps), BULK_REPLAY_SECONDS),
+            ("levels", lambda: note_levels(self._deps), LEVELS_SECONDS),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(
