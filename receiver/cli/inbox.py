@@ -66,6 +66,7 @@ def filter_options(command: Command) -> Command:
             ("--order", "Of this order reference."),
             ("--transaction", "Of this provider transaction."),
             ("--id", "With this provider event id, or its beginning and a *."),
+            ("--place", "Whose last attempt broke there in our code (module:function); - for nowhere."),
             ("--from", "Received at or after this time, such as 2026-03-01T12:00Z."),
             ("--to", "Received before this time."),
         )
@@ -85,6 +86,7 @@ FIELDS = {
     "--order": "order_reference",
     "--transaction": "transaction_id",
     "--id": "text",
+    "--place": "place",
     "--from": "from_",
     "--to": "to",
 }

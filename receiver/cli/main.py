@@ -23,7 +23,10 @@ COMMANDS = {
     "check": ("receiver.cli.check", "Look for what is wrong: database, settings, sources, workers."),
     "trigger": ("receiver.cli.trigger", "Play a payment provider: send signed events, see their end."),
     "orders": ("receiver.cli.orders", "List, show, register, correct and cancel orders."),
-    "inbox": ("receiver.cli.inbox_acts", "See, replay and clear events; pause and resume sources."),
+    "inbox": ("receiver.cli.inbox_release", "See, replay, release and clear events; pause sources."),
+    "conflicts": ("receiver.cli.conflicts", "Other facts under a known event id: release or reject them."),
+    "rejections": ("receiver.cli.rejections", "What was refused at the door, and why."),
+    "audit": ("receiver.cli.audit", "Who did what, and why."),
     "users": ("receiver.cli.users", "People who sign in."),
     "tokens": ("receiver.cli.tokens", "Bearer tokens of the API."),
 }

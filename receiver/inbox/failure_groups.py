@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from sqlalchemy import text
@@ -31,7 +31,7 @@ MAX_NOTE = 2000
 
 
 class GroupRefused(Exception):
-    """``code``: unknown_group_state, bad_note, no_reason."""
+    """``code``: unknown_group, unknown_group_state, bad_note, no_reason."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -56,6 +56,20 @@ class GroupKey:
             reason=self.reason,
             event_type=self.event_type or NONE,
             place=self.place or NONE,
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what ``str`` wrote. Raises GroupRefused."""
+        parts = text.split("/")
+        if len(parts) < 4 or "\0" in text:
+            raise GroupRefused("unknown_group", "a group is named SOURCE/REASON/TYPE/PLACE, - for none")
+        event_type, place = "/".join(parts[2:-1]), parts[-1]
+        return cls(
+            parts[0],
+            parts[1],
+            "" if event_type == NONE else event_type,
+            "" if place == NONE else place,
         )
 
     def __str__(self) -> str:
