@@ -18,6 +18,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "adyen": ("adyen", "ADYEN"),
     "adyen_banking": ("adyen", "ADYEN_BANKING"),
     "bkash": ("bkash", "BKASH"),
+    "braintree": ("braintree", "BRAINTREE"),
     "checkout_com": ("checkout_com", "CHECKOUT_COM"),
     "coinbase_commerce": ("coinbase_commerce", "COINBASE_COMMERCE"),
     "demo": ("demo", "DEMO"),
