@@ -30,6 +30,7 @@ _PROVIDERS: Mapping[str, tuple[str, str]] = {
     "lemonsqueezy": ("lemonsqueezy", "LEMONSQUEEZY"),
     "lesson": ("lesson", "LESSON"),
     "midtrans": ("midtrans", "MIDTRANS"),
+    "midtrans_snapbi": ("midtrans_snapbi", "MIDTRANS_SNAPBI"),
     "mollie": ("mollie", "MOLLIE"),
     "mollie_classic": ("mollie", "MOLLIE_CLASSIC"),
     "paddle": ("paddle", "PADDLE"),

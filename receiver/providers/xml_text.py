@@ -6,6 +6,7 @@ nesting. Of elements that stand more than once outside a list the last counts, a
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -73,9 +74,9 @@ def _object(children: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(children)
     if len(value) == len(children):
         return value
-    names = [name for name, _ in children]
+    counts = Counter(name for name, _ in children)
     repeating = RepeatingObject(value)
-    repeating.repeated = frozenset(name for name in value if names.count(name) > 1)
+    repeating.repeated = frozenset(name for name, count in counts.items() if count > 1)
     return repeating
 
 
