@@ -15,13 +15,18 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from receiver.db import database_url
 
 MAX_SECRETS = 8
 """Active secrets of one source; with the cap on candidates it bounds the work of one forged post."""
 
-SOURCE_KEYS = {"provider", "secrets", "tolerance_seconds", "timestamp", "live", "account", "options"}
+SOURCE_KEYS = {
+    "provider", "secrets", "tolerance_seconds", "timestamp", "live", "account", "options", "api", "api_url",
+}  # fmt: skip
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class SettingsError(Exception):
@@ -50,7 +55,8 @@ class Source:
     """One configured provider account: the ``<source>`` of ``POST /webhooks/<source>``.
 
     ``tolerance`` None means the provider's own window. ``live`` and ``account`` None mean that the
-    source does not state them, so that they are not compared.
+    source does not state them, so that they are not compared. ``api`` holds the credentials of the
+    provider's payment API by name, ``api_url`` its address where it is the merchant's own.
     """
 
     name: str
@@ -62,6 +68,9 @@ class Source:
     live: bool | None = None
     account: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    api: Mapping[str, Secret] = field(default_factory=dict)
+    missing_api: tuple[str, ...] = ()
+    api_url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -218,6 +227,7 @@ class _Reader:
             self.faults.append(f"{where} needs a provider")
             return None
         secrets, missing = self._secrets(where, table.get("secrets", []))
+        api, missing_api = self._api(where, table.get("api", {}))
         return Source(
             name=name,
             provider=provider,
@@ -228,6 +238,9 @@ class _Reader:
             live=self._typed(where, "live", table.get("live"), bool),
             account=self._typed(where, "account", table.get("account"), str),
             options=self._typed(where, "options", table.get("options"), dict) or {},
+            api=api,
+            missing_api=missing_api,
+            api_url=self._api_url(where, table.get("api_url")),
         )
 
     def _secrets(self, where: str, references: object) -> tuple[tuple[Secret, ...], tuple[str, ...]]:
@@ -236,19 +249,49 @@ class _Reader:
             return (), ()
         if len(references) > MAX_SECRETS:
             self.faults.append(f"{where}: at most {MAX_SECRETS} secrets")
-        secrets, missing = [], []
-        for reference in references[:MAX_SECRETS]:
-            kind, _, variable = reference.partition(":")
-            if kind != "env" or not variable:
-                # Never echo the text: it may be the secret itself.
-                self.faults.append(f'{where}: a secret is named as "env:NAME", never written down')
-                continue
-            value = self.environ.get(variable, "")
-            if value:
-                secrets.append(Secret(reference, value))
-            else:
-                missing.append(reference)
-        return tuple(secrets), tuple(missing)
+        found = [self._secret(where, reference) for reference in references[:MAX_SECRETS]]
+        secrets = tuple(secret for secret in found if secret is not None and secret.value)
+        return secrets, tuple(secret.reference for secret in found if secret is not None and not secret.value)
+
+    def _api(self, where: str, table: object) -> tuple[dict[str, Secret], tuple[str, ...]]:
+        if not isinstance(table, dict) or not all(isinstance(r, str) for r in table.values()):
+            self.faults.append(f'{where}: api must be a table such as {{ key = "env:NAME" }}')
+            return {}, ()
+        found = {name: self._secret(where, reference) for name, reference in table.items()}
+        named = {name: secret for name, secret in found.items() if secret is not None}
+        api = {name: secret for name, secret in named.items() if secret.value}
+        return api, tuple(secret.reference for secret in named.values() if not secret.value)
+
+    def _secret(self, where: str, reference: str) -> Secret | None:
+        """The secret that a reference names, empty where the environment has none."""
+        kind, _, variable = reference.partition(":")
+        if kind != "env" or not variable:
+            # Never echo the text: it may be the secret itself.
+            self.faults.append(f'{where}: a secret is named as "env:NAME", never written down')
+            return None
+        return Secret(reference, self.environ.get(variable, ""))
+
+    def _api_url(self, where: str, value: object) -> str | None:
+        if value is None:
+            return None
+        fault = f"{where}: api_url must be an https URL without user, query and fragment"
+        if not isinstance(value, str):
+            self.faults.append(fault)
+            return None
+        try:
+            parts = urlsplit(value)
+            host = parts.hostname
+        except ValueError:
+            parts, host = urlsplit(""), None
+        plain = not (parts.username or parts.password or parts.query or parts.fragment)
+        if (
+            not host
+            or not plain
+            or not (parts.scheme == "https" or (parts.scheme, host in _LOOPBACK) == ("http", True))
+        ):
+            self.faults.append(fault)
+            return None
+        return value
 
     def _tolerance(self, where: str, value: object) -> timedelta | None:
         if value is None:

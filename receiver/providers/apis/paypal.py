@@ -1,0 +1,118 @@
+"""PayPal's API: captures, authorizations, refunds and disputes, each by its own id."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from receiver.providers.amounts import MAJOR_TEXT
+from receiver.providers.api_documents import by_status
+from receiver.providers.api_keys import ClientCredentials
+from receiver.providers.body_map import BodyMap, Meaning, Where
+from receiver.providers.described_api import ApiDescription, Call, Part
+from receiver.providers.paths import Computed, Path
+from receiver.providers.payment_event import Kind
+
+_CAPTURE_URL = re.compile(r"https://[a-z0-9.-]+/v2/payments/captures/([A-Z0-9]{1,64})", re.ASCII)
+
+
+def _captured(links: object) -> str | None:
+    """The capture that a refund points up to."""
+    if not isinstance(links, list):
+        raise TypeError("links are a list")
+    for link in links:
+        href = link.get("href") if isinstance(link, dict) and link.get("rel") == "up" else None
+        found = _CAPTURE_URL.fullmatch(href) if isinstance(href, str) else None
+        if found is not None:
+            return found[1]
+    return None
+
+
+_PAYMENT = Where(
+    order_reference=("custom_id",),
+    transaction_id=("id",),
+    amount=("amount", "value"),
+    currency=("amount", "currency_code"),
+    occurred_at=("create_time",),
+    unit=MAJOR_TEXT,
+)
+_CAPTURES = by_status(
+    ("status",),
+    _PAYMENT,
+    {
+        "COMPLETED": Kind.SUCCEEDED,
+        "PARTIALLY_REFUNDED": Kind.SUCCEEDED,
+        "REFUNDED": Kind.SUCCEEDED,
+        "PENDING": Kind.PENDING,
+        "DECLINED": Kind.FAILED,
+        "FAILED": Kind.FAILED,
+    },
+)
+_AUTHORIZATIONS = by_status(
+    ("status",),
+    _PAYMENT,
+    {
+        "CREATED": Kind.AUTHORIZED,
+        "CAPTURED": Kind.AUTHORIZED,
+        "PARTIALLY_CAPTURED": Kind.AUTHORIZED,
+        "PENDING": Kind.PENDING,
+        "DENIED": Kind.FAILED,
+        "VOIDED": Kind.VOIDED,
+    },
+)
+_REFUNDS = by_status(
+    ("status",),
+    replace(_PAYMENT, transaction_id=Computed("the capture in links", (("links",),), _captured)),
+    {"COMPLETED": Kind.REFUNDED, "FAILED": Kind.REFUND_FAILED, "CANCELLED": Kind.REFUND_FAILED},
+    effect=("id",),
+)
+_DISPUTE = Where(
+    order_reference=("disputed_transactions", 0, "custom"),
+    transaction_id=("disputed_transactions", 0, "seller_transaction_id"),
+    effect_id=("dispute_id",),
+    amount=("dispute_amount", "value"),
+    currency=("dispute_amount", "currency_code"),
+    occurred_at=("create_time",),
+    unit=MAJOR_TEXT,
+)
+_OUTCOME: Path = ("dispute_outcome", "outcome_code")
+_LOST = frozenset({"RESOLVED_BUYER_FAVOUR", "ACCEPTED"})
+_WON = frozenset({"RESOLVED_SELLER_FAVOUR", "RESOLVED_WITH_PAYOUT", "CANCELED_BY_BUYER", "DENIED"})
+_DISPUTES = BodyMap(
+    type=Computed("status", (("status",),), lambda s: "resolved" if s == "RESOLVED" else "open"),
+    meanings={
+        "open": Meaning(Kind.DISPUTE_OPENED, _DISPUTE),
+        "resolved": (
+            Meaning(Kind.DISPUTE_LOST, _DISPUTE, ((_OUTCOME, _LOST),)),
+            Meaning(Kind.DISPUTE_WON, _DISPUTE, ((_OUTCOME, _WON),)),
+        ),
+    },
+    otherwise=Where(),
+)
+
+PAYPAL_API = ApiDescription(
+    live="https://api-m.paypal.com",
+    sandbox="https://api-m.sandbox.paypal.com",
+    keys=ClientCredentials("/v1/oauth2/token"),
+    calls=(
+        (
+            Call(
+                "/v2/payments/refunds/{effect}",
+                (Part(_REFUNDS),),
+                claimed=frozenset({Kind.REFUNDED, Kind.REFUND_FAILED}),
+            ),
+            Call(
+                "/v1/customer/disputes/{effect}",
+                (Part(_DISPUTES),),
+                claimed=frozenset({Kind.DISPUTE_OPENED, Kind.DISPUTE_WON, Kind.DISPUTE_LOST}),
+            ),
+            Call(
+                "/v2/payments/authorizations/{transaction}",
+                (Part(_AUTHORIZATIONS),),
+                claimed=frozenset({Kind.AUTHORIZED, Kind.VOIDED}),
+            ),
+            Call("/v2/payments/captures/{transaction}", (Part(_CAPTURES),)),
+        ),
+    ),
+    reference=(("resource",), ()),
+)
