@@ -17,8 +17,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.utils import CryptographyDeprecationWarning
-from cryptography.x509 import Certificate, load_pem_x509_certificate, load_pem_x509_certificates
+from cryptography.x509 import (
+    Certificate,
+    InvalidVersion,
+    load_pem_x509_certificate,
+    load_pem_x509_certificates,
+)
 from cryptography.x509.verification import ExtensionPolicy, PolicyBuilder, Store, VerificationError
 
 KEPT_SECONDS = 86_400
@@ -156,6 +162,9 @@ def _parsed(pem: bytes | None) -> Chain:
     if pem is None:
         return ()
     try:
-        return tuple(load_pem_x509_certificates(pem))
-    except ValueError:
+        chain = tuple(load_pem_x509_certificates(pem))
+        # Read lazily by the library: what cannot be read is found out here, not in a request.
+        _ = [(certificate.subject, certificate.public_key()) for certificate in chain]
+    except (ValueError, TypeError, UnsupportedAlgorithm, InvalidVersion):
         return ()
+    return chain

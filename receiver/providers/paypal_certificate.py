@@ -20,7 +20,12 @@ from cryptography.x509.oid import NameOID
 from receiver.providers import certificates, facts
 from receiver.providers.authentication import Options, SignedRequest, Verified
 from receiver.providers.certificates import CertificateStore, CertificateUnavailable
-from receiver.providers.public_keys import outside_window, rsa_refusal, rsa_signature
+from receiver.providers.public_keys import (
+    outside_window,
+    rsa_refusal,
+    rsa_signature,
+    shape_refusal,
+)
 from receiver.providers.strict_json import Unreadable, parse_object
 from receiver.settings import Source
 from receiver.signature import BLANKS, HeaderMap, Unverified
@@ -159,6 +164,8 @@ def _malformed(given: Mapping[str, str]) -> str | None:
         return "missing_header"
     if given[_ALGORITHM] != "SHA256withRSA":
         return "signature_version"
+    if (reason := shape_refusal(given[SIGNATURE])) is not None:
+        return reason
     if not _TRANSMISSION.fullmatch(given[TRANSMISSION_ID]):
         return "malformed_id"
     return None if _CERTIFICATE_URL.fullmatch(given[_CERTIFICATE]) else "certificate_url"

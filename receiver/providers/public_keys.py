@@ -28,16 +28,22 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{2,1366}={0,2}", re.ASCII)
 _MOST_SKEW = 10**9
 
 
-def rsa_refusal(key: object, signature: object, message: bytes, digest: Digest) -> str | None:
-    """None where ``signature`` (base64) is the key's over ``message``, by PKCS #1 v1.5; else the reason."""
+def shape_refusal(signature: object) -> str | None:
+    """The reason why a text can be no signature under any key: for looking before a certificate is had."""
     if not isinstance(signature, str) or not signature:
         return "missing_signature"
-    if not _BASE64.fullmatch(signature) or len(signature) % 4:
-        return "malformed_signature"
+    return None if _BASE64.fullmatch(signature) and len(signature) % 4 == 0 else "malformed_signature"
+
+
+def rsa_refusal(key: object, signature: object, message: bytes, digest: Digest) -> str | None:
+    """None where ``signature`` (base64) is the key's over ``message``, by PKCS #1 v1.5; else the reason."""
+    reason = shape_refusal(signature)
+    if reason is not None:
+        return reason
     if not isinstance(key, RSAPublicKey):
         return "unusable_secret"
     try:
-        key.verify(base64.b64decode(signature), message, PKCS1v15(), _DIGESTS[digest]())
+        key.verify(base64.b64decode(str(signature)), message, PKCS1v15(), _DIGESTS[digest]())
     except InvalidSignature:
         return "signature"
     return None

@@ -19,7 +19,13 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from receiver.providers import certificates, facts
 from receiver.providers.authentication import Options, SignedRequest, Verified
 from receiver.providers.certificates import CertificateStore, CertificateUnavailable
-from receiver.providers.public_keys import Digest, outside_window, rsa_refusal, rsa_signature
+from receiver.providers.public_keys import (
+    Digest,
+    outside_window,
+    rsa_refusal,
+    rsa_signature,
+    shape_refusal,
+)
 from receiver.providers.strict_json import RepeatingObject, Unreadable, parse_object
 from receiver.settings import Source
 from receiver.signature import HeaderMap, Unverified
@@ -150,8 +156,9 @@ def subscription_url(source: Source, body: bytes) -> str | None:
 
 
 def _malformed(source: Source, document: Mapping[str, Any]) -> str | None:
-    if not document.get("Signature"):
-        return "missing_signature"
+    reason = shape_refusal(document.get("Signature"))
+    if reason is not None:
+        return reason
     version = document.get("SignatureVersion")
     if version not in ("1", "2") or (version == "1" and source.options.get("signature_version") == "2"):
         return "signature_version"

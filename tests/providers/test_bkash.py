@@ -114,6 +114,15 @@ def test_nothing_is_fetched_for_a_foreign_topic():
     assert served.asked == []
 
 
+def test_nothing_is_fetched_for_a_request_that_is_malformed_anyway():
+    """The cheap looks come first."""
+    served = Served(CERTS)
+    for fields in ({"Signature": "not base64"}, {"SignatureVersion": "3"}, {"Token": 1, "Timestamp": None}):
+        assert isinstance(verdict(changed(**fields), served), Unverified)
+
+    assert served.asked == []
+
+
 def test_a_source_may_refuse_sha1_and_set_a_window():
     """By itself both versions count, and a message may be as old as SNS's retries."""
     old, new = request_of(FIRST)[1], request_of(BY_NAME["valid-version-2"])[1]

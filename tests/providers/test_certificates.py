@@ -1,11 +1,15 @@
 """The store of certificates: fetched once, within limits, and honest about what cannot be told now."""
 
+import base64
 import threading
+import warnings
 
 import pytest
 import requests
 import responses
 from cryptography.x509.verification import Store
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from receiver.providers.certificates import (
     ABSENT_SECONDS,
@@ -102,6 +106,27 @@ def test_many_threads_ask_once():
         thread.join()
 
     assert served.asked == [URL]
+
+
+DER = base64.b64decode("".join(CERTS[URL].split("-----")[2].split()))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    place=st.integers(0, len(DER) - 1),
+    piece=st.binary(min_size=1, max_size=4),
+    junk=st.binary(max_size=40),
+)
+def test_bytes_that_are_no_certificate_are_none(place, piece, junk):
+    """Whatever stands at the URL, its chain is used or refused without a fault."""
+    bent = DER[:place] + piece + DER[place + len(piece) :]
+    pem = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(bent) + b"-----END CERTIFICATE-----\n"
+    for body in (pem, pem + junk, junk, b"-----BEGIN CERTIFICATE-----" + junk):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chain = CertificateStore(lambda url, body=body: body).chain(URL, T)
+            assert not chain or chain[0].public_key()
+            assert isinstance(chain and leads_to_root(chain, roots_of(ROOTS), T), bool | tuple)
 
 
 @responses.activate

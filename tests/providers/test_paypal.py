@@ -103,6 +103,7 @@ def test_nothing_is_fetched_for_a_request_that_is_malformed_anyway():
     served = Served(CERTS)
     for name, value in (
         ("PAYPAL-TRANSMISSION-SIG", ""),
+        ("PAYPAL-TRANSMISSION-SIG", "not base64"),
         ("PAYPAL-TRANSMISSION-ID", "a|b"),
         ("PAYPAL-TRANSMISSION-TIME", "yesterday"),
         ("PAYPAL-AUTH-ALGO", "none"),
