@@ -5,8 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from werkzeug.datastructures import Headers
 
 from receiver.providers.certificates import CertificateStore
@@ -59,3 +65,38 @@ def source_of(case: dict, name: str, **options: object) -> Source:
     """The source that a case is sent to."""
     secrets = tuple(Secret(f"env:S{i}", value) for i, value in enumerate(case["secrets"]))
     return Source("acme", name, secrets=secrets, options={**(case.get("config") or {}), **options})
+
+
+def invented(common_name: str) -> tuple[str, str, str]:
+    """A private key, its certificate with that of the authority between, and the root: three PEM texts."""
+    root_key, middle_key, key = (rsa.generate_private_key(65537, 2048) for _ in range(3))
+    root = _certificate("Invented Root", root_key, "Invented Root", root_key, is_authority=True)
+    middle = _certificate("Invented Middle", middle_key, "Invented Root", root_key, is_authority=True)
+    leaf = _certificate(common_name, key, "Invented Middle", middle_key, is_authority=False)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    chain = (leaf.public_bytes(Encoding.PEM) + middle.public_bytes(Encoding.PEM)).decode()
+    return private, chain, root.public_bytes(Encoding.PEM).decode()
+
+
+def _certificate(name, key, issuer, issuer_key, is_authority):
+    def named(text):
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(named(name))
+        .issuer_name(named(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2119, 1, 1, tzinfo=UTC))
+        .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False
+        )
+    )
+    if is_authority:
+        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        builder = builder.add_extension(usage, critical=True)
+    return builder.sign(issuer_key, SHA256())

@@ -19,13 +19,13 @@ from receiver.providers.sns import subscription_url
 from receiver.providers.strict_json import Unreadable
 from receiver.settings import Secret, Source
 from receiver.signature import Unverified
-from tests.providers.certificates import CASES, Served, cases_of, request_of, source_of, speaking
-from tests.providers.test_paypal import key
+from tests.providers.certificates import CASES, Served, cases_of, invented, request_of, source_of, speaking
 
 VECTORS, CERTS, _ = cases_of("sns")
 BY_NAME = {case["case"]: case for case in VECTORS}
 FIRST = VECTORS[0]
 BKASH = provider("bkash")
+KEY, CHAIN, _ = invented("sns.amazonaws.com")
 TOPIC = FIRST["config"]["topic_arns"][0]
 
 
@@ -267,19 +267,21 @@ def test_only_a_listed_topics_subscription_is_confirmed():
     assert subscription_url(source, b"{") is None
 
 
-def test_what_we_sign_has_snss_shape():
-    """The sender's side and ours are one description; only the certificate is another's."""
+def test_what_we_sign_we_verify():
+    """The sender's side and ours are one description, with the current version of the signature."""
     url = document_of()["SigningCertURL"]
-    options = {"topic_arns": [TOPIC], "certificate_url": url}
-    request = BKASH.sign_request(key(), request_of(FIRST)[1], FIRST["now"], "", options)
+    options = {"topic_arns": [TOPIC], "certificate_url": url, "signature_version": "2"}
+    request = BKASH.sign_request(KEY, request_of(FIRST)[1], FIRST["now"], "", options)
+    headers = Headers(request.headers)
 
-    assert verdict(request.body, headers=Headers(request.headers)) == Unverified("signature")
+    assert isinstance(verdict(request.body, Served({url: CHAIN}), headers=headers, options=options), Verified)
+    assert verdict(request.body, headers=headers) == Unverified("signature")
     for secret, body, wrong in (
         ("no key", request.body, options),
-        (key(), request.body, {}),
-        (key(), b"{}", options),
-        (key(), b"[]", options),
-        (key(), b"x", options),
+        (KEY, request.body, {}),
+        (KEY, b"{}", options),
+        (KEY, b"[]", options),
+        (KEY, b"x", options),
     ):
         with pytest.raises(ValueError, match="cannot sign"):
             BKASH.sign_request(secret, body, 0, "", wrong)

@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug.datastructures import Headers
@@ -22,7 +20,7 @@ from receiver.providers.registry import provider
 from receiver.providers.strict_json import Unreadable
 from receiver.settings import Secret, Source
 from receiver.signature import Unverified
-from tests.providers.certificates import CASES, Served, cases_of, request_of, source_of, speaking
+from tests.providers.certificates import CASES, Served, cases_of, invented, request_of, source_of, speaking
 
 VECTORS, CERTS, ROOTS = cases_of("paypal")
 FIRST = VECTORS[0]
@@ -174,9 +172,10 @@ def test_a_second_body_under_one_transmission_is_the_same_event_with_other_facts
     assert (contradicts_itself(true), contradicts_itself(forged)) == (False, True)
 
 
-def key():
-    made = rsa.generate_private_key(65537, 2048)
-    return made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+URL = "https://api.paypal.com/v1/notifications/certs/CERT-1"
+KEY, CHAIN, ROOT = invented("messageverificationcerts.paypal.com")
+OPTIONS = {"webhook_id": "W1", "certificate_url": URL, "trust_roots": ROOT}
+NOW = 1_790_000_000
 
 
 PAYLOADS = {
@@ -187,12 +186,16 @@ PAYLOADS = {
 
 
 @pytest.mark.parametrize("name", sorted(PAYLOADS))
-def test_a_payload_gives_the_facts_of_the_table(name):
+def test_a_payload_signed_anew_gives_the_facts_of_the_table(name):
     """The transaction is the capture, in a refund's event too; the facts stay a hint."""
     body = (CASES / "payloads" / f"{name}.json").read_bytes()
-    (event,) = PAYPAL.read("paypal", Headers({"PAYPAL-TRANSMISSION-ID": "t-1"}), body)
-    facts = event.facts
+    request = PAYPAL.sign_request(KEY, body, NOW, "t-1", OPTIONS)
+    headers = Headers(request.headers)
+    source = Source("acme", "paypal", options=OPTIONS)
 
+    assert isinstance(speaking("paypal", Served({URL: CHAIN})).verify(source, headers, body, NOW), Verified)
+    (event,) = PAYPAL.read("paypal", headers, request.body)
+    facts = event.facts
     assert PAYLOADS[name] == (
         facts.kind,
         facts.order_reference,
@@ -246,24 +249,27 @@ def test_a_type_means_what_paypal_says(row):
 
 
 def test_what_we_sign_has_paypals_shape():
-    """The sender's side and ours are one description; only the certificate is another's."""
-    url = "https://api.paypal.com/v1/notifications/certs/CERT-1"
-    options = {"webhook_id": "W1", "certificate_url": url}
-    request = PAYPAL.sign_request(key(), b"{}", 1_790_000_000, "t-1", options)
+    """The sender's side and ours are one description."""
+    request = PAYPAL.sign_request(KEY, b"{}", NOW, "t-1", OPTIONS)
 
     assert {name.upper() for name in request.headers} == {name.upper() for name in FIRST["headers"]} - {
         "CONTENT-TYPE"
     }
-    found = speaking("paypal", Served({url: CERTS[FIRST["headers"]["PAYPAL-CERT-URL"]]})).verify(
-        Source("acme", "paypal", options={**options, "trust_roots": ROOTS}),
-        Headers(request.headers),
-        request.body,
-        1_790_000_000,
-    )
-    assert found == Unverified("signature")
-    for secret, wrong in (("no key", options), (key(), {}), (key(), {"webhook_id": "W1"})):
+    for secret, wrong in (("no key", OPTIONS), (KEY, {}), (KEY, {"webhook_id": "W1"})):
         with pytest.raises(ValueError, match="cannot sign"):
-            PAYPAL.sign_request(secret, b"{}", 1_790_000_000, "t-1", wrong)
+            PAYPAL.sign_request(secret, b"{}", NOW, "t-1", wrong)
+
+
+def test_the_authority_between_must_come_along():
+    """A certificate that leads to no root by itself is not trusted."""
+    request = PAYPAL.sign_request(KEY, b"{}", NOW, "t-1", OPTIONS)
+    alone = CHAIN[: CHAIN.index("-----END CERTIFICATE-----") + 26]
+    spoken = speaking("paypal", Served({URL: alone}))
+
+    found = spoken.verify(
+        Source("acme", "paypal", options=OPTIONS), Headers(request.headers), request.body, NOW
+    )
+    assert found == Unverified("certificate_untrusted")
 
 
 WIRE = st.text(st.characters(max_codepoint=255, blacklist_characters="\r\n"), max_size=40)
