@@ -43,14 +43,15 @@ SPOKEN = {
     "sslcommerz": "sslcommerz",
     "sslcommerz-sha2": "sslcommerz",
     "standard-webhooks": "standard",
+    "standard-webhooks-v1a": "standard",
     "stripe": "stripe",
     "svix-headers": "standard",
     "xendit": "xendit",
 }
 """By scheme of the cases: the provider that speaks it."""
 
-OTHERS = frozenset({"midtrans-snapbi", "paypal", "sns", "braintree", "standard-webhooks-v1a"})
-"""Schemes with code of their own, whose vectors have a test of their own."""
+OTHERS = frozenset({"midtrans-snapbi", "paypal", "sns"})
+"""Schemes that need certificates or a path besides, whose vectors have a test of their own."""
 
 
 def vectors():
