@@ -18,6 +18,9 @@ from receiver.signature import HeaderMap, MacScheme, Unverified
 
 Options = Mapping[str, object]
 
+UNAVAILABLE = "certificate_unavailable"
+"""The reason of a refusal that is ours: the proof needs a certificate that could not be fetched."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verified:

@@ -34,8 +34,6 @@ FETCHES_A_MINUTE = 12
 FETCH_SECONDS = 2.0
 MOST_BYTES = 64 * 1024
 
-UNAVAILABLE = "certificate_unavailable"
-"""The reason of a refusal that is ours and not the sender's: answered 503, so that it comes again."""
 
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----", re.ASCII)
 

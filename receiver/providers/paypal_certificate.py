@@ -18,7 +18,7 @@ from cryptography.x509 import Certificate
 from cryptography.x509.oid import NameOID
 
 from receiver.providers import certificates, facts
-from receiver.providers.authentication import Options, SignedRequest, Verified
+from receiver.providers.authentication import UNAVAILABLE, Options, SignedRequest, Verified
 from receiver.providers.certificates import CertificateStore, CertificateUnavailable
 from receiver.providers.public_keys import (
     outside_window,
@@ -119,7 +119,7 @@ class PayPalCertificate:
         try:
             chain = self.store.chain(url, unix_now)
         except CertificateUnavailable:
-            return certificates.UNAVAILABLE
+            return UNAVAILABLE
         if not chain:
             return "certificate_unknown"
         names = chain[0].subject.get_attributes_for_oid(NameOID.COMMON_NAME)

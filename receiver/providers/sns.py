@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from receiver.providers import certificates, facts
-from receiver.providers.authentication import Options, SignedRequest, Verified
+from receiver.providers.authentication import UNAVAILABLE, Options, SignedRequest, Verified
 from receiver.providers.certificates import CertificateStore, CertificateUnavailable
 from receiver.providers.public_keys import (
     Digest,
@@ -81,7 +81,7 @@ class SnsCertificate:
         try:
             chain = self.store.chain(document["SigningCertURL"], unix_now)
         except CertificateUnavailable:
-            return Unverified(certificates.UNAVAILABLE)
+            return Unverified(UNAVAILABLE)
         if not chain:
             return Unverified("certificate_unknown")
         digest = _DIGESTS[document["SignatureVersion"]]

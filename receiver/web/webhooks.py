@@ -25,6 +25,7 @@ from receiver.inbox.intake import Intake, IntakeUnavailable
 from receiver.inbox.receive import kept_headers, store
 from receiver.inbox.rejections import UNKNOWN_SOURCE, Rejection
 from receiver.logs import logger
+from receiver.providers.authentication import UNAVAILABLE
 from receiver.providers.provider import Provider
 from receiver.providers.reading import UnusableId
 from receiver.providers.registry import UnknownProvider, provider_of
@@ -34,6 +35,7 @@ from receiver.signature import Unverified
 from receiver.web.headers import CONTENT_POLICY
 from receiver.web.intake_counts import IntakeCounts
 from receiver.web.raw_body import Environ, Refused, announced_length, read_body
+from receiver.web.visits import visit
 
 blueprint = Blueprint("webhooks", __name__)
 
@@ -174,6 +176,9 @@ def _provider_of(source: Source) -> Provider:
 def _verified(deps: Deps, source: Source, spoken: Provider, environ: Environ, body: bytes) -> str:
     verdict = spoken.verify(source, EnvironHeaders(environ), body, deps.clock.unix())
     if isinstance(verdict, Unverified):
+        if verdict.reason == UNAVAILABLE:
+            # Ours and not the sender's: it shall come again.
+            raise Refused(503, verdict.reason)
         raise Refused(401, verdict.reason, skew_seconds=verdict.skew_seconds)
     return verdict.key_id
 
@@ -229,6 +234,9 @@ def _stored(
             length=len(body),
             key_id=key_id,
         )
+    url = spoken.visit(source, body) if spoken.visit is not None else None
+    if url is not None:
+        visit(source.name, url)
     answers = spoken.answers
     if answers.accepted == HTTPStatus.NO_CONTENT:
         return Answer(answers.accepted, b"")
