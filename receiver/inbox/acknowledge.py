@@ -91,20 +91,24 @@ def prune_payloads(
 ) -> int:
     """Erase up to ``limit`` payloads whose events have all ended and that are older than ``older_than``.
 
+    What was read back of them goes too.
     Keys, hashes and outcomes stay: a late duplicate is still a duplicate, a conflict still a conflict.
     """
     erased = session.execute(
         text(
-            "DELETE FROM webhook_payloads WHERE id IN ("
+            "WITH gone AS (DELETE FROM webhook_payloads WHERE id IN ("
             " SELECT p.id FROM webhook_payloads p"
             f" WHERE p.received_at <= {_NOW} - CAST(:age AS interval)"
             " AND NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.payload_id = p.id"
             "   AND e.state IN ('pending', 'in_flight'))"
-            " ORDER BY p.id LIMIT :limit FOR UPDATE SKIP LOCKED)"
+            " ORDER BY p.id LIMIT :limit FOR UPDATE SKIP LOCKED) RETURNING id"
+            "), fetched AS (UPDATE webhook_fetches SET body = NULL WHERE event_id IN ("
+            " SELECT e.id FROM webhook_events e JOIN gone ON e.payload_id = gone.id))"
+            " SELECT count(*) FROM gone"
         ),
         {"age": older_than, "limit": limit, "now": now},
     )
-    return int(getattr(erased, "rowcount", 0))
+    return int(erased.scalar_one())
 
 
 def acknowledge(session: Session, ids: list[UUID], *, erase: bool, now: datetime | None = None) -> list[UUID]:
@@ -124,6 +128,10 @@ def acknowledge(session: Session, ids: list[UUID], *, erase: bool, now: datetime
                 " AND NOT EXISTS (SELECT 1 FROM webhook_events e"
                 "   WHERE e.payload_id = webhook_payloads.id AND e.acknowledged_at IS NULL)"
             ),
+            {"ids": done},
+        )
+        session.execute(
+            text("UPDATE webhook_fetches SET body = NULL WHERE event_id = ANY(CAST(:ids AS uuid[]))"),
             {"ids": done},
         )
     return done

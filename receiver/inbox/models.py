@@ -134,6 +134,23 @@ class WebhookEventAttempt(Base):
     worker: Mapped[str | None] = mapped_column(Text)
 
 
+class WebhookFetch(Base):
+    """What the provider's API answered for an event that had to be read back, cut after 64 KiB.
+
+    ``body`` None: erased with the payload.
+    """
+
+    __tablename__ = "webhook_fetches"
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    event_id: Mapped[UUID] = mapped_column(ForeignKey("webhook_events.id", ondelete="CASCADE"), index=True)
+    fetched_at: Mapped[datetime] = mapped_column(Instant)
+    status: Mapped[int]
+    body: Mapped[bytes | None] = mapped_column(LargeBinary)
+
+    __table_args__ = (CheckConstraint("octet_length(body) <= 65536", name="body"),)
+
+
 class WebhookConflict(Base):
     """Other bytes under a known event id: a variant (same facts) or a conflict (other facts)."""
 

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 from receiver.deps import Deps
 from receiver.inbox.attempt_faults import code_of, place_of, told_of
 from receiver.inbox.claimed import COLUMNS, Claimed, claimed_from
+from receiver.inbox.confirm import Confirmed, Confirmer
 from receiver.inbox.table import INBOX
 from receiver.inbox.work_batch import ClaimLost, Worked, work_batch
 from receiver.logs import logger
@@ -36,6 +37,9 @@ LOCK_TIMEOUT = "2s"
 
 SAME_AGAIN = 5
 """Times that T2 is repeated after a deadlock or changed facts before it counts as a failure."""
+
+FETCH_SECONDS = 10.0
+"""How long a claim's rows are read back one after the other, while other sources' rows wait."""
 
 LOST_EVERY = 10
 """Batches between two looks for a row that was lost with a worker, while there is other work."""
@@ -67,10 +71,12 @@ class Processor:
         self._stopping = False
         self._owed: list[_Claim] = []
         self._running = threading.Lock()
+        self._confirmer = Confirmer(deps)
 
     def use(self, settings: Settings) -> None:
         """Work by other settings from the next batch on."""
         self._deps = self._deps.with_settings(settings)
+        self._confirmer = Confirmer(self._deps)
 
     def stop(self) -> None:
         """Ask for the end: what was claimed and not started is handed back."""
@@ -144,18 +150,32 @@ class Processor:
         return len(rows)
 
     def _work(self, taken: _Claim) -> None:
-        """Work a claim's rows; those that are settled leave ``taken.rows``."""
+        """Work a claim's rows; those that are settled leave ``taken.rows``. What must be read back goes
+        last and one by one, and what the time does not suffice for goes back to the inbox.
+        """
+        unproven = [row for row in taken.rows if self._confirmer.wants(row)]
+        rows = [row for row in taken.rows if row not in unproven] if unproven else taken.rows
         try:
-            self._settled(taken, self._transaction(taken, taken.rows))
+            if rows:
+                self._settled(taken, self._transaction(taken, rows))
         except Exception as error:
-            if len(taken.rows) > 1:
-                log.warning("batch.falls_apart", rows=len(taken.rows), error=code_of(error))
-            for row in list(taken.rows):
+            if len(rows) > 1:
+                log.warning("batch.falls_apart", rows=len(rows), error=code_of(error))
+            for row in list(rows):
                 if self._stopping:
                     return
                 self._work_alone(taken, row)
+        ends = time.monotonic() + FETCH_SECONDS
+        for row in unproven:
+            if self._stopping or time.monotonic() >= ends:
+                return
+            later = self._confirmer.put_off(row)
+            if later is not None:
+                taken.ends[row.id] = later
+                continue
+            self._work_alone(taken, row, unproven=True)
 
-    def _work_alone(self, taken: _Claim, row: Claimed) -> None:
+    def _work_alone(self, taken: _Claim, row: Claimed, unproven: bool = False) -> None:
         started = time.monotonic()
         try:
             self._renew(taken)
@@ -165,20 +185,25 @@ class Processor:
                 # One wait for a locked order is enough for all its events.
                 self._deferred(taken, row)
                 return
-            self._settled(taken, self._transaction(taken, [row]))
+            confirmed = self._confirmer.confirm(row) if unproven else None
+            if isinstance(confirmed, Settlement):
+                self._write(taken, row, confirmed, time.monotonic() - started)
+                return
+            worked = self._transaction(taken, [confirmed.row if confirmed else row], confirmed)
+            self._settled(taken, worked)
         except ClaimLost:
             log.warning("event.claim_lost", event_id=str(row.id))
             taken.rows.remove(row)
         except Exception as error:
             self._failed(taken, row, error, started)
 
-    def _transaction(self, taken: _Claim, rows: list[Claimed]) -> Worked:
-        """T2, repeated with the same attempt where only a race was lost."""
+    def _transaction(self, taken: _Claim, rows: list[Claimed], confirmed: Confirmed | None = None) -> Worked:
+        """T2, repeated with the same attempt where only a race was lost; with what was read back, if so."""
         for again in range(SAME_AGAIN):
             try:
                 with self._deps.sessions.begin() as session:
                     self._limit(session)
-                    return work_batch(
+                    worked = work_batch(
                         session,
                         self._deps.settings,
                         taken.id,
@@ -186,6 +211,9 @@ class Processor:
                         worker=self._worker,
                         now=self._deps.clock.now(),
                     )
+                    if confirmed is not None:
+                        self._confirmer.keep(session, confirmed)
+                    return worked
             except FactsChanged:
                 if again == SAME_AGAIN - 1:
                     raise

@@ -104,9 +104,26 @@ REFUSED: dict[str, Help] = {
         "The same again: the facts of a stored event do not change.",
     ),
     "unconfirmed": Help(
-        "This provider's message alone proves too little, and it was not read back from the provider's API.",
-        "Look at the payment on the provider's own page; register or correct by what stands there.",
-        "The same again, until this version can read the payment back.",
+        "This provider's message alone proves too little, and it could not be read back from the provider's "
+        "API.",
+        "Does the source have its API credentials in sources.toml (`receiver check` says)? Look at the "
+        "payment on the provider's own page.",
+        "It is read back, if the source has the credentials now; else the same again.",
+    ),
+    "api_unavailable": Help(
+        "The provider's API gave no usable answer, so the event could not be read back and waits.",
+        "The detail says what happened: wrong credentials, a limit, or an outage of the provider.",
+        "It is asked again.",
+    ),
+    "api_behind": Help(
+        "The message says that money moved, and the provider's API does not know it yet.",
+        "Nothing at first: some APIs lag. After four looks the API's word counts.",
+        "It is asked again.",
+    ),
+    "not_at_provider": Help(
+        "The provider's API does not know the payment that the message is about.",
+        "Is the message forged, or does the source ask with the key of another account or mode?",
+        "It is asked again.",
     ),
     "worker_lost": Help(
         "Three workers vanished while they worked on this event.",

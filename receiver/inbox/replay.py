@@ -16,7 +16,9 @@ from receiver.inbox.table import INBOX
 from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
 from receiver.orders.ledger import apply
 from receiver.orders.load import load
+from receiver.providers.apis import can_be_asked
 from receiver.providers.payment_event import Kind, PaymentEvent
+from receiver.providers.reading import UNCONFIRMED
 from receiver.queue.allowance import A_MINUTE, take_allowance
 from receiver.queue.backoff import GIVE_UP
 from receiver.queue.replay import replay
@@ -162,6 +164,9 @@ def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
     if event is None:
         raise UnknownEvent(event_id)
     facts = facts_of(event)
+    source = settings.sources.get(event.source)
+    if facts.facts_error == UNCONFIRMED and source is not None and can_be_asked(source):
+        return "It would be read back from the provider's API, and decided by what that says."
     book = load(session, [facts])
     order, decision = judge(book, facts, terms_of(settings, event.source), frozenset(event.waived or ()))
     if order is not None and isinstance(decision, Apply):

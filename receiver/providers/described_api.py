@@ -7,7 +7,6 @@ states: the key belongs to that account.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from receiver.providers.payment_api import (
     Transaction,
     Unavailable,
     Window,
-    read_back_id,
+    read_back,
 )
 from receiver.providers.payment_event import Kind, PaymentEvent
 from receiver.providers.reading import ReadEvent, UnusableId, read_event
@@ -271,13 +270,6 @@ class DescribedApi:
         account = self._source.account if facts.account is None else facts.account
         live = self._source.live if facts.live is None else facts.live
         return replace(facts, account=account, live=live)
-
-
-def read_back(facts: PaymentEvent) -> ReadEvent:
-    """Facts of an API as an event of its own: for what no message carried."""
-    event_id = read_back_id(facts)
-    digest = hashlib.sha256(event_id.encode()).digest()
-    return ReadEvent(event_id, f"read_back.{facts.kind}", facts, digest, digest)
 
 
 def _reference_path(description: ApiDescription, source: Source) -> Path | None:

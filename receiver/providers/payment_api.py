@@ -115,3 +115,10 @@ def read_back_id(facts: PaymentEvent) -> str:
     if len(joined) <= MAX_ID:
         return joined
     return f"{joined[:60]}~{hashlib.sha256(joined.encode()).hexdigest()}"
+
+
+def read_back(facts: PaymentEvent) -> ReadEvent:
+    """Facts of an API as an event of its own: for what no message carried."""
+    event_id = read_back_id(facts)
+    digest = hashlib.sha256(event_id.encode()).digest()
+    return ReadEvent(event_id, f"read_back.{facts.kind}", facts, digest, digest)

@@ -59,6 +59,11 @@ def missing_credentials(source: Source) -> tuple[str, ...]:
     return () if known is None else tuple(name for name in known.needs if name not in source.api)
 
 
+def can_be_asked(source: Source) -> bool:
+    """Whether the source's API is known and its credentials are there."""
+    return description(source.provider) is not None and not missing_credentials(source)
+
+
 def payment_api(source: Source, http: requests.Session) -> PaymentAPI | None:
     """The source's API; None where none is known, or its credentials are not there."""
     known = description(source.provider)
