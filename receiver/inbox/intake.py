@@ -1,9 +1,8 @@
 """The intake: requests of one process share one statement and one commit.
 
 A request hands in its events and waits for them alone; a few flushers take what has gathered, one
-statement at a time, 1 to `GROUP_ROWS` rows through the same code. The caller gets its receipts once
-they are committed, or IntakeUnavailable within the deadline: an answer of 2xx is never sent without
-proof of the commit.
+statement at a time, 1 to `GROUP_ROWS` rows. The caller gets its receipts once they are committed, or
+IntakeUnavailable within the deadline: an answer of 2xx is never sent without proof of the commit.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,8 +28,10 @@ from receiver.logs import logger
 GROUP_ROWS = 64
 """Rows of one statement: at 64 the database is far from its limit and a row waits little."""
 
-FLUSHERS = 2
-"""Statements under way at once in one process: one commits while the next one gathers."""
+HELP_AFTER_SECONDS = 0.05
+"""A request that waited so long calls the second flusher in. In plain running there is one: what
+gathers while a statement commits goes together, for a fraction of the CPU. But one that is stuck
+behind a lock must not hold up the rest."""
 
 MAX_WAITING = 2000
 """Requests that may wait; beyond it the answer is 503 at once, since it would be too late anyway."""
@@ -69,10 +71,11 @@ class Intake:
         self._timeout = deps.settings.intake_timeout.total_seconds()
         self._lock = threading.Lock()
         self._gathered = threading.Condition(self._lock)
+        self._called = threading.Condition(self._lock)
         self._waiting: deque[Submission] = deque()
         self._flushers: list[_Flusher] = []
         self._pid = 0
-        self._closed = False
+        self._closed = self._late = False
 
     def write(
         self, payload: Payload, events: Sequence[NewEvent], now: datetime | None = None
@@ -81,14 +84,18 @@ class Intake:
 
         Raises IntakeUnavailable when the commit is not proven within the deadline.
         """
-        submission = Submission(payload, events, now)
+        submission, ends = Submission(payload, events, now), time.monotonic() + self._timeout
         with self._gathered:
             if len(self._waiting) >= MAX_WAITING:
                 raise IntakeUnavailable("overloaded")
             self._start()
             self._waiting.append(submission)
             self._gathered.notify()
-        if not submission.done.wait(self._timeout):
+        if not submission.done.wait(HELP_AFTER_SECONDS):
+            with self._lock:
+                self._late = bool(self._waiting)
+                self._called.notify()
+        if not submission.done.wait(ends - time.monotonic()):
             submission.abandoned = True
             self._abort_stalled()
             raise IntakeUnavailable("stalled")
@@ -98,17 +105,26 @@ class Intake:
 
     def close(self) -> None:
         """Let the flushers end (tests and orderly exits)."""
-        with self._gathered:
+        with self._lock:
             self._closed = True
             self._gathered.notify_all()
+            self._called.notify_all()
         for flusher in self._flushers:
             flusher.thread.join(5)
 
+    def wait(self, *, helps: bool) -> None:
+        """Wait until there is something to take; the flusher that ``helps`` waits until it is called."""
+        condition = self._called if helps else self._gathered
+        with self._lock:
+            while not self._closed and not (self._waiting and (self._late or not helps)):
+                condition.wait()
+        if not helps:
+            # Requests that are ready at this moment come along.
+            time.sleep(0)
+
     def take(self) -> list[Submission]:
-        """Wait for submissions and take a group of them: keys unique, rows up to GROUP_ROWS."""
-        with self._gathered:
-            while not self._waiting and not self._closed:
-                self._gathered.wait()
+        """Take a group of what waits: keys unique, rows up to GROUP_ROWS."""
+        with self._lock:
             group: list[Submission] = []
             left: list[Submission] = []
             keys: set[tuple[str, str]] = set()
@@ -126,15 +142,14 @@ class Intake:
                 rows += len(submission.events)
                 group.append(submission)
             self._waiting.extendleft(reversed(left))
-            if self._waiting:
-                self._gathered.notify()
+            self._late = self._late and bool(self._waiting)
             return group
 
     def _start(self) -> None:
         if self._pid == os.getpid():
             return
         self._pid = os.getpid()
-        self._flushers = [_Flusher(self, self._engine, self._give_up) for _ in range(FLUSHERS)]
+        self._flushers = [_Flusher(self, self._engine, self._give_up, helps=helps) for helps in (False, True)]
         for flusher in self._flushers:
             flusher.thread.start()
 
@@ -151,10 +166,11 @@ class Intake:
 class _Flusher:
     """One connection's worth of writing, in a thread (a greenlet under gevent)."""
 
-    def __init__(self, intake: Intake, engine: Engine, give_up: Any) -> None:
+    def __init__(self, intake: Intake, engine: Engine, give_up: Any, *, helps: bool) -> None:
         self._intake = intake
         self._engine = engine
         self._give_up = give_up
+        self._helps = helps
         self._busy: psycopg.Connection[Any] | None = None
         self._group: list[Submission] = []
         self.thread = threading.Thread(target=self._run, name="intake", daemon=True)
@@ -176,6 +192,7 @@ class _Flusher:
 
     def _run(self) -> None:
         while not self._intake.closed:
+            self._intake.wait(helps=self._helps)
             group = self._intake.take()
             try:
                 self._flush(group)

@@ -209,8 +209,11 @@ def test_what_gathered_meanwhile_shares_one_statement(deps, intake, write):
     """While the database is busy requests gather; they then go in statements of up to 64 rows."""
     url = deps.settings.database_url
     with _held(deps) as held, ThreadPoolExecutor(100) as pool:
-        answers = [pool.submit(write, payment(f"evt_{n}", f"o_{n}")) for n in range(2)]
-        wait_for(lambda: waiting_on_locks(url) >= 1 and not intake._waiting)
+        answers = []
+        for n in range(2):
+            # The first flusher waits for the lock, then the second one that the next request calls.
+            answers.append(pool.submit(write, payment(f"evt_{n}", f"o_{n}")))
+            wait_for(lambda n=n: waiting_on_locks(url) == n + 1 and not intake._waiting)
         answers += [pool.submit(write, payment(f"evt_{n}", f"o_{n}")) for n in range(2, 100)]
         wait_for(lambda: len(intake._waiting) >= 90)
         held.rollback()
