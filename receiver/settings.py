@@ -96,6 +96,10 @@ class Settings:
     trusted_hosts: tuple[str, ...] = ()
     cookie_secure: bool = True
     worker_stale: timedelta = timedelta(seconds=30)
+    oidc_issuer: str = ""
+    oidc_client_id: str = ""
+    oidc_client_secret: str = field(default="", repr=False)
+    oidc_role_claim: str = "roles"
     log_level: str = "INFO"
 
     @classmethod
@@ -122,6 +126,10 @@ class Settings:
             trusted_hosts=tuple(h.strip() for h in environ.get("TRUSTED_HOSTS", "").split(",") if h.strip()),
             cookie_secure=reader.boolean("COOKIE_SECURE", cls.cookie_secure),
             worker_stale=reader.seconds("WORKER_STALE_SECONDS", cls.worker_stale, 5, 3600),
+            oidc_issuer=reader.issuer(),
+            oidc_client_id=environ.get("OIDC_CLIENT_ID", ""),
+            oidc_client_secret=environ.get("OIDC_CLIENT_SECRET", ""),
+            oidc_role_claim=environ.get("OIDC_ROLE_CLAIM", "") or cls.oidc_role_claim,
             log_level=reader.choice("LOG_LEVEL", cls.log_level, ("DEBUG", "INFO", "WARNING", "ERROR")),
         )
         if settings.lease <= settings.batch_limit:
@@ -174,6 +182,15 @@ class _Reader:
             self.faults.append(f"{name} must be seconds from {low:g} to {high:g}, not {text!r}")
             return default
         return timedelta(seconds=value)
+
+    def issuer(self) -> str:
+        """The OpenID Connect issuer; over plain http only on this machine."""
+        text = self.environ.get("OIDC_ISSUER", "")
+        if text and not text.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+            self.faults.append("OIDC_ISSUER must be an https URL")
+        if text and not (self.environ.get("OIDC_CLIENT_ID") and self.environ.get("OIDC_CLIENT_SECRET")):
+            self.faults.append("OIDC_ISSUER needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET")
+        return text
 
     def boolean(self, name: str, default: bool) -> bool:
         text = self.environ.get(name, "").lower()

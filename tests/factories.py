@@ -27,7 +27,7 @@ from receiver.inbox.models import (
     WebhookRejection,
 )
 from receiver.orders.models import LedgerEntry, Order, OrderTransaction, OrderTransition
-from receiver.queue.models import Pause, Worker
+from receiver.queue.models import BulkReplay, Pause, Worker
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -302,6 +302,28 @@ def make_pause(session: Session, key: str = "demo", **columns: Any) -> Pause:
     session.add(pause)
     session.flush()
     return pause
+
+
+def make_bulk_replay(session: Session, **columns: Any) -> BulkReplay:
+    """A bulk replay midway."""
+    values: dict[str, Any] = {
+        "id": new_id(),
+        "queue": "inbox",
+        "filter": {"state": "dead"},
+        "counted": 3000,
+        "done": 1200,
+        "skipped": 14,
+        "spread_seconds": 300,
+        "by": "olga",
+        "reason": "the currency setting was repaired",
+        "created_at": NOW - timedelta(minutes=2),
+        "updated_at": NOW,
+        **columns,
+    }
+    replay = BulkReplay(**values)
+    session.add(replay)
+    session.flush()
+    return replay
 
 
 def make_worker(session: Session, **columns: Any) -> Worker:

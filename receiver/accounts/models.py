@@ -35,9 +35,7 @@ class User(Base):
     last_signed_in_at: Mapped[datetime | None] = mapped_column(Instant)
     oidc_subject: Mapped[str | None] = mapped_column(Text, unique=True)
 
-    __table_args__ = (
-        CheckConstraint(f"role IN ({', '.join(repr(role) for role in ROLES)})", name="role"),
-    )
+    __table_args__ = (CheckConstraint(f"role IN ({', '.join(repr(role) for role in ROLES)})", name="role"),)
 
 
 class ApiToken(Base):

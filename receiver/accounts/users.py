@@ -177,6 +177,23 @@ def redeem_sign_in_link(session: Session, token: str, now: datetime | None = Non
     return session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()
 
 
+def sign_in_subject(
+    session: Session, subject: str, *, user_id: UUID, name: str, role: str, now: datetime | None = None
+) -> User | None:
+    """The user of an OpenID Connect subject, made at the first time, with the role that the issuer says.
+
+    None for a disabled one. Raises UserExists where the name is a user's of another kind, BadUser.
+    """
+    user = session.scalars(select(User).where(User.oidc_subject == subject)).one_or_none()
+    if user is None:
+        user = create_user(session, user_id=user_id, name=name, role=role, now=now)
+    elif user.disabled_at is not None:
+        return None
+    elif user.role != role:
+        user = set_role(session, user.name, role)
+    return _change(session, user.name, oidc_subject=subject, last_signed_in_at=at(now))
+
+
 def _change(session: Session, name: str, **values: object) -> User:
     user_id = find_user_named(session, name).id
     statement = update(User).where(User.id == user_id).values(**values).returning(User)

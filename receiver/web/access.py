@@ -28,7 +28,9 @@ SESSION_LIFETIME = timedelta(hours=12)
 OWN_PROTECTION = frozenset({"webhooks", "order_api", "metrics"})
 """Blueprints without session and form protection: signature and bearer token protect them."""
 
-OPEN = frozenset({"sign_in.page", "sign_in.enter", "sign_in.redeem", "layout.static"})
+OPEN = frozenset(
+    {"sign_in.page", "sign_in.enter", "sign_in.redeem", "oidc.begin", "oidc.answer", "layout.static"}
+)
 OPEN_BLUEPRINTS = OWN_PROTECTION | {"probes"}
 
 RANKS = {"viewer": 1, "operator": 2, "admin": 3}

@@ -1,8 +1,8 @@
-"""Events: the list with its filters, the dead letters, one event, its payload, and its replay."""
+"""Events: the list with its filters, one event, its payload; its replay, release and rejection."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -10,58 +10,52 @@ from flask import Blueprint, Response, abort, flash, redirect, render_template, 
 from flask_login import current_user
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from receiver.inbox.filter import DEAD, STATES, Filter
 from receiver.inbox.find_events import EventDetail, find_event, list_events
 from receiver.inbox.reasons import OUTCOMES, REFUSED
+from receiver.inbox.release import NotReleasable, check_release, reject_event, release_event
 from receiver.inbox.replay import NotReplayable, RowChanged, UnknownEvent, preview_replay, replay_event
 from receiver.web.access import needs
+from receiver.web.bodies import MAX_SHOWN, as_text, header_pairs, pretty
 from receiver.web.current import actor, current_deps, statement_time, transaction
+from receiver.web.facts import Pair, event_against_order
 from receiver.web.forms import integer_field, page_before, reason_field
 from receiver.web.sources import spoken_by
 
 blueprint = Blueprint("events", __name__)
 
-MAX_SHOWN = 256 * 1024
-"""Bytes of a payload that the page shows; the download has all of them."""
-
 
 @blueprint.get("/events")
 def index() -> Any:
     """Events by filter, newest first."""
-    return _listed(Filter.parse(request.args), "Events")
-
-
-@blueprint.get("/failures")
-def failures() -> Any:
-    """The dead letters: failed and expired events, under the same filters."""
     asked = Filter.parse(request.args)
-    if asked.state not in ("failed", "expired"):
-        asked = asked.with_(state=DEAD)
-    return _listed(asked, "Failures")
+    return render_template("events.html", title="Events", **listing(asked, {"state": (*STATES, DEAD)}))
 
 
-def _listed(asked: Filter, title: str) -> Any:
+def listing(
+    asked: Filter, choices: Mapping[str, Sequence[str]], without: str | None = None
+) -> dict[str, Any]:
+    """What the list of events shows of a filter. ``without`` is the state that goes unsaid in its links."""
     with transaction() as session:
         page = list_events(session, asked, before=page_before())
     query = asked.as_query()
-    if title == "Failures" and query.get("state") == DEAD:
+    if without is not None and query.get("state") == without:
         del query["state"]
-    choices = {
-        "state": (*STATES, DEAD) if title == "Events" else ("failed", "expired"),
+    every = {
         "source": tuple(sorted(current_deps().settings.sources)),
         "reason": tuple(sorted(REFUSED)),
         "outcome": tuple(OUTCOMES),
+        **choices,
     }
-    return render_template(
-        "events.html",
-        title=title,
-        endpoint=request.endpoint,
-        filter=asked,
-        query=query,
-        page=page,
-        choices=choices,
-    )
+    return {
+        "endpoint": request.endpoint,
+        "filter": asked,
+        "query": query,
+        "page": page,
+        "choices": every,
+    }
 
 
 @blueprint.get("/events/<uuid:event_id>")
@@ -77,11 +71,13 @@ def show(event_id: UUID) -> Any:
         detail=detail,
         event=detail.event,
         payload=payload,
-        headers=_header_pairs(detail),
-        as_payload=_as_text,
-        raw=_as_text(payload),
-        pretty=_pretty(payload),
+        headers=header_pairs(detail.payload.headers if detail.payload else None),
+        as_payload=as_text,
+        raw=as_text(payload),
+        pretty=pretty(payload),
         more=payload is not None and len(payload) > MAX_SHOWN,
+        pairs=_pairs(detail),
+        waives=_waives(detail),
         preview=_preview(event_id) if detail.event.state not in ("pending", "in_flight") else None,
         replayable=_replayable(detail),
         never_carries=_never_carries(detail.event.source),
@@ -129,6 +125,82 @@ def replay(event_id: UUID) -> Any:
     return redirect(url_for("events.show", event_id=event_id), 303)
 
 
+@blueprint.post("/events/<uuid:event_id>/release")
+@needs("admin")
+def release(event_id: UUID) -> Any:
+    """Let the rules skip the one check that refused it, and send it round again."""
+    return _settle(
+        event_id, _release, "Released: the rules skip that check for this event, and no other one."
+    )
+
+
+@blueprint.post("/events/<uuid:event_id>/reject")
+@needs("admin")
+def reject(event_id: UUID) -> Any:
+    """Say that the refusal stands."""
+    return _settle(event_id, _reject, "Rejected: the refusal stands, and the event no longer counts as open.")
+
+
+def _settle(event_id: UUID, act: Callable[[Session, UUID, int, str], None], done: str) -> Any:
+    version, reason = integer_field("row_version"), reason_field()
+    try:
+        with transaction() as session:
+            act(session, event_id, version, reason)
+    except UnknownEvent:
+        abort(404, "There is no event of this id.")
+    except RowChanged:
+        flash("Not done: the row changed after this page was opened. Look at it as it is now.", "bad")
+    except NotReleasable as refusal:
+        flash(f"Not done: {refusal.detail}.", "bad")
+    else:
+        flash(done, "good")
+    return redirect(url_for("events.show", event_id=event_id), 303)
+
+
+def _release(session: Session, event_id: UUID, version: int, reason: str) -> None:
+    release_event(
+        session,
+        event_id,
+        actor=actor(),
+        reason=reason,
+        admin=current_user.may("admin"),
+        row_version=version,
+        give_up=current_deps().settings.give_up,
+        now=statement_time(),
+    )
+
+
+def _reject(session: Session, event_id: UUID, version: int, reason: str) -> None:
+    reject_event(
+        session,
+        event_id,
+        actor=actor(),
+        reason=reason,
+        admin=current_user.may("admin"),
+        row_version=version,
+        now=statement_time(),
+    )
+
+
+def _pairs(detail: EventDetail) -> list[Pair]:
+    """The event's facts against its order's, where there is one and money is meant."""
+    if detail.order is None or detail.event.kind == "other":
+        return []
+    source = current_deps().settings.sources.get(detail.event.source)
+    return event_against_order(detail.event, detail.order, source)
+
+
+def _waives(detail: EventDetail) -> str | None:
+    """The check that a release would skip; None where nothing may be released."""
+    if detail.event.state != "failed":
+        return None
+    with transaction() as session:
+        try:
+            return check_release(session, detail.event)
+        except NotReleasable:
+            return None
+
+
 def _preview(event_id: UUID) -> str:
     """What a replay would do now, worked out in a transaction of its own that is rolled back."""
     deps = current_deps()
@@ -152,47 +224,3 @@ def _never_carries(source_name: str) -> list[str]:
     source = current_deps().settings.sources.get(source_name)
     spoken = spoken_by(source) if source else None
     return sorted(spoken.never_carries) if spoken else []
-
-
-def _header_pairs(detail: EventDetail) -> list[list[str]]:
-    kept = detail.payload.headers if detail.payload else []
-    return [[str(part) for part in pair[:2]] for pair in kept if isinstance(pair, list) and len(pair) >= 2]
-
-
-def _as_text(body: bytes | None) -> str | None:
-    if body is None:
-        return None
-    # Latin-1 would show wrong letters; what is no UTF-8 is shown as escapes.
-    return body[:MAX_SHOWN].decode("utf-8", "backslashreplace").replace("\0", "\\x00")
-
-
-def _pretty(body: bytes | None) -> str | None:
-    """The JSON indented, texts readable; None where it is none, or holds what indenting would hide."""
-    if body is None or len(body) > MAX_SHOWN:
-        return None
-    try:
-        document = json.loads(body.decode("utf-8-sig"), parse_float=_Literal, object_pairs_hook=_pairs)
-        indented = json.dumps(document, indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return None
-    return indented.encode("utf-8", "backslashreplace").decode().replace("\0", "\\u0000")
-
-
-class _Literal(float):
-    """A number shown as it was written: 1.10 stays 1.10."""
-
-    def __new__(cls, text: str) -> _Literal:
-        number = super().__new__(cls, text)
-        number.text = text  # type: ignore[attr-defined]
-        return number
-
-    def __repr__(self) -> str:
-        text: str = self.text  # type: ignore[attr-defined]
-        return text
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) != len(pairs):
-        raise ValueError("a key stands twice: only the raw text shows it")
-    return document

@@ -48,6 +48,14 @@ def page_before() -> UUID | None:
         abort(400, "`before` is the id that the last page ended with.")
 
 
+def number_before() -> int | None:
+    """The row number after which a page goes on."""
+    text = request.args.get("before", "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+        abort(400, "`before` is the number that the last page ended with.")
+    return int(text) if text else None
+
+
 def query_text(name: str) -> str | None:
     """A text of the query string, or None when it is empty. Raises FilterError."""
     text = request.args.get(name, "")

@@ -13,17 +13,26 @@ from werkzeug.wrappers import Response
 from receiver.deps import Deps
 from receiver.web import (
     access,
+    account_pages,
     audit_page,
+    conflict_pages,
     errors,
     event_pages,
+    events_csv,
+    failure_pages,
     headers,
     metrics,
+    oidc,
     order_api,
     order_pages,
     probes,
+    rejection_pages,
+    replay_pages,
     sign_in,
     source_pages,
     status_page,
+    token_pages,
+    user_pages,
     wording,
 )
 from receiver.web.throttle import SignInThrottle
@@ -37,9 +46,18 @@ BLUEPRINTS = (
     sign_in.blueprint,
     status_page.blueprint,
     event_pages.blueprint,
+    events_csv.blueprint,
+    failure_pages.blueprint,
+    replay_pages.blueprint,
+    conflict_pages.blueprint,
+    rejection_pages.blueprint,
     order_pages.blueprint,
     source_pages.blueprint,
     audit_page.blueprint,
+    account_pages.blueprint,
+    user_pages.blueprint,
+    token_pages.blueprint,
+    oidc.blueprint,
     order_api.blueprint,
     probes.blueprint,
     metrics.blueprint,
@@ -65,6 +83,7 @@ def register(app: Flask, deps: Deps) -> None:
     _trust(app, deps)
     errors.answer_errors(app)
     access.protect(app)
+    oidc.set_up(app, deps.settings)
     headers.send_headers(app)
     wording.teach(app)
     for blueprint in BLUEPRINTS:

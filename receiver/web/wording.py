@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 from flask import Flask, url_for
 from markupsafe import Markup
 
+from receiver.inbox.filter import Filter
 from receiver.inbox.reasons import OUTCOMES, help_for, rejection_means
 from receiver.money import format_amount
 from receiver.web.current import current_deps
@@ -21,9 +24,18 @@ WAITING = frozenset(
 def teach(app: Flask) -> None:
     """Give the templates their filters and functions."""
     app.jinja_env.filters.update(
-        amount=amount, at=at, ago=ago, duration=duration, words=words, share=share, badge=badge
+        amount=amount,
+        at=at,
+        ago=ago,
+        duration=duration,
+        words=words,
+        share=share,
+        badge=badge,
+        on_axis=on_axis,
     )
-    app.jinja_env.globals.update(order_url=order_url, help_for=help_for, rejection_means=rejection_means)
+    app.jinja_env.globals.update(
+        order_url=order_url, target_url=target_url, help_for=help_for, rejection_means=rejection_means
+    )
     app.jinja_env.globals.update(outcome_words=lambda outcome: OUTCOMES.get(outcome, ""))
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
@@ -48,6 +60,12 @@ def ago(instant: datetime | None) -> Markup:
     if instant is None:
         return Markup("–")
     return _time(instant, age_of(instant), _utc(instant))
+
+
+def on_axis(instant: datetime, days: bool = False) -> Markup:
+    """An instant below a picture: hours and minutes, or the day too."""
+    utc = instant.astimezone(UTC)
+    return _time(instant, utc.strftime("%a %d, %H:%M" if days else "%H:%M"), _utc(instant))
 
 
 def _time(instant: datetime, shown: str, title: str) -> Markup:
@@ -117,8 +135,36 @@ def badge(text: str | None, kind: str | None = None) -> Markup:
     return Markup('<span class="badge {}">{}</span>').format(tone, words(text))
 
 
+def link(endpoint: str, filter: Filter) -> str:  # noqa: A002
+    """A page under a filter."""
+    values: dict[str, Any] = dict(filter.as_query())
+    return url_for(endpoint, **values)
+
+
 def order_url(reference: str) -> str:
     """The page of an order. A reference that a browser would resolve as a path goes as a parameter."""
     if any(part in ("", ".", "..") for part in reference.split("/")):
         return url_for("orders.by_query", reference=reference)
     return url_for("orders.show", reference=reference)
+
+
+def target_url(target: str) -> str | None:
+    """The page of what an act was done on; None where there is none."""
+    kind, _, name = target.partition(":")
+    if kind == "order":
+        return order_url(name)
+    if kind in ("event", "bulk_replay") and _is_uuid(name):
+        return f"/{'events' if kind == 'event' else 'replays'}/{name}"
+    if kind == "conflict" and name.isascii() and name.isdigit():
+        return f"/conflicts/{name}"
+    if kind == "source" and name:
+        return url_for("sources.show", name=name)
+    return None
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import quote
 
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
+from receiver.inbox.failure_groups import GroupKey, set_group
 from receiver.inbox.minutes import BOUNDS_MS
-from receiver.inbox.models import WebhookEvent
+from receiver.inbox.models import InboxLevel, WebhookConflict, WebhookEvent, WebhookRejection
+from receiver.queue.models import BulkReplay
 from tests import factories
 from tests.factories import NOW, make_attempt, make_event, make_order
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+MARKUP = "</script><svg onload=alert(2)>"
 LONG = "a_reference_without_any_blank_" * 8
 
 
@@ -24,6 +28,9 @@ class Showcase:
     refused: WebhookEvent
     hostile: WebhookEvent
     conflicting: WebhookEvent
+    conflict: WebhookConflict
+    rejection: WebhookRejection
+    replay: BulkReplay
 
     def paths(self) -> list[str]:
         """Each page with something to show."""
@@ -34,6 +41,23 @@ class Showcase:
             f"/events/{self.hostile.id}",
             f"/events/{self.conflicting.id}",
             *("/orders/ord_2001", "/orders/ord_2000", f"/orders/{LONG}", "/orders/shop/2026/17"),
+            *(
+                "/conflicts",
+                f"/conflicts/{self.conflict.id}",
+                "/rejections",
+                f"/rejections/{self.rejection.id}",
+            ),
+            *(
+                "/replays",
+                f"/replays/{self.replay.id}",
+                "/replays/new?dry=1",
+                "/account",
+                "/users",
+                "/tokens",
+            ),
+            *("/status?range=24h", "/status?range=7d", "/failures?reason=amount"),
+            "/failures/group?source=demo&reason=amount&event_type=payment.succeeded&place=-",
+            f"/failures/group?source=demo&reason=unreadable_amount&event_type={quote(MARKUP)}&place=-",
             "/events/00000000-0000-0000-0000-000000000000",
         ]
 
@@ -76,7 +100,7 @@ def fill(session: Session) -> Showcase:
         state="failed",
         reason="unreadable_amount",
         provider_event_id=HOSTILE,
-        event_type="</script><svg onload=alert(2)>",
+        event_type=MARKUP,
         order_reference=HOSTILE,
         amount_minor=None,
         currency=None,
@@ -88,7 +112,12 @@ def fill(session: Session) -> Showcase:
     conflicting = make_event(
         session, state="processed", provider_event_id="evt_twice", order_reference="ord_2000", receipts=3
     )
-    factories.make_conflict(session, conflicting)
+    conflict = factories.make_conflict(
+        session,
+        conflicting,
+        payload=b'{"id": "evt_twice", "type": "payment.succeeded", "data": {"order_id": "ord_2000",'
+        b' "transaction_id": "tx_9", "amount": "9.00", "currency": "EUR", "note": "</script><svg >"}}',
+    )
     factories.make_conflict(session, conflicting, kind="variant", payload=b'{ "id": "evt_twice" }')
     make_event(session, state="expired", source="lesson", order_reference="ord_never", at=NOW - ago(days=3))
     make_event(session, parked_reason="order_unknown", order_reference="ord_7777", at=NOW - ago(minutes=25))
@@ -99,12 +128,29 @@ def fill(session: Session) -> Showcase:
     factories.make_pause(session, "standard")
     factories.make_rejection(session, count=40, skew_seconds=-420)
     factories.make_rejection(session, source="(unknown)", reason="unknown_source", count=3)
+    kept = b'{"type": "payment.succeeded", "note": "</script><svg onload=alert(3)>"}'
+    rejection = factories.make_rejection(
+        session,
+        reason="missing_id",
+        detail="no id: " + HOSTILE,
+        payload=kept,
+        body_key="ab" * 32,
+        headers=[["X-Odd", MARKUP]],
+        length=len(kept),
+    )
+    replay = factories.make_bulk_replay(session, filter={"reason": HOSTILE, "text": LONG[:200]})
+    set_group(
+        session,
+        GroupKey("demo", "amount", "payment.succeeded"),
+        state="acknowledged",
+        note=f"the shop asks the provider {HOSTILE}",
+        actor="olga",
+        reason="seen",
+        now=NOW - ago(minutes=5),
+    )
     factories.make_worker(session)
     factories.make_worker(session, last_seen_at=NOW - ago(minutes=7))
-    buckets = [70, 20, 8, *[0] * (len(BOUNDS_MS) - 2)]
-    factories.make_minute(session, result="new", count=101)
-    factories.make_minute(session, result="applied", count=98, total_ms=5600, buckets=buckets)
-    factories.make_minute(session, result="failed", count=2)
+    _history(session)
     record(
         session,
         actor="olga",
@@ -115,4 +161,34 @@ def fill(session: Session) -> Showcase:
         now=NOW,
     )
     session.commit()
-    return Showcase(refused, hostile, conflicting)
+    return Showcase(refused, hostile, conflicting, conflict, rejection, replay)
+
+
+def _history(session: Session) -> None:
+    """A day of counts and levels, busier in the last hour."""
+    for minute in (*range(60), *range(60, 1440, 15)):
+        at = NOW - timedelta(minutes=minute)
+        applied = 40 + (minute * 7) % 31
+        slow = 6 if 20 < minute < 30 else 1
+        buckets = [applied - 10, 7, 3 - min(slow, 2), slow, 0, slow // 3, *[0] * (len(BOUNDS_MS) - 5)]
+        factories.make_minute(session, minute=at, result="new", count=applied + 3)
+        factories.make_minute(
+            session, minute=at, result="applied", count=sum(buckets), total_ms=5600, buckets=buckets
+        )
+        factories.make_minute(session, minute=at, result="repeat", count=minute % 6)
+        if minute in (12, 40, 41, 300):
+            factories.make_minute(session, minute=at, result="failed", count=9)
+        if 20 < minute < 28:
+            factories.make_minute(session, minute=at, result="rejected", count=5)
+        full = 60 * max(0, 12 - abs(minute - 25))
+        session.add(
+            InboxLevel(
+                source="demo",
+                minute=at,
+                waiting=full + minute % 4,
+                parked=30,
+                held=80 if minute < 18 else 0,
+                dead=3,
+                oldest_seconds=full // 2 + 2 if full else minute % 3,
+            )
+        )
