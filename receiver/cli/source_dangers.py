@@ -86,8 +86,8 @@ def _credentials(source: Source, provider: Provider) -> Iterator[Said]:
         yield (
             "fault",
             (
-                f"events of {source.provider} count only once they are read back, and this version cannot ask "
-                "its API: they all fail `unconfirmed`"
+                f"events of {source.provider} count only once they are read back, and this version cannot "
+                "ask its API: they all fail `unconfirmed`"
             ),
         )
     elif provider.confirm_by_fetch and missing:
