@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from receiver.cli.source_dangers import dangers
 from receiver.deps import Deps
 from receiver.logs import scrub
 from receiver.queue.pauses import list_pauses
@@ -148,6 +149,8 @@ def _source(source: Source) -> Iterator[Finding]:
     if usable:
         keys = ", ".join(secret.key_id for secret in usable)
         yield Finding(about, "ok", f"{source.provider}, active keys {keys}")
+    for verdict, said in dangers(source, provider):
+        yield Finding(about, verdict, said)
     if provider.timestamp_optional(source):
         yield Finding(about, "note", "its timestamp is optional: de-duplication alone stops replays")
     never = sorted(provider.never_carries)

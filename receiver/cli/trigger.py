@@ -15,10 +15,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from receiver.cli.home import environment, speaking_settings
 from receiver.cli.output import Refused, json_option, print_facts, print_json, refusals
 from receiver.providers.payment_event import Kind
+from receiver.providers.provider import Provider
 from receiver.providers.registry import UnknownProvider, provider_of
 from receiver.settings import Settings, Source
 from receiver.simulator import trigger as playing
-from receiver.simulator.dialects import DIALECTS, Dialect
+from receiver.simulator.dialect import Dialect
+from receiver.simulator.dialects import DIALECTS
 from receiver.simulator.order_api import OrderApi, TriggerError
 from receiver.simulator.scenarios import ENDS, FAULTS, SEEDED_TIME, PlannedOrder, Run, plan, run_tag
 
@@ -66,14 +68,20 @@ def trigger(
     api = OrderApi(url or environ.get("RECEIVER_URL") or DEFAULT_URL, environ.get("RECEIVER_API_TOKEN", ""))
     with refusals(TriggerError, UnknownProvider):
         spoken = provider_of(source)
-        if not spoken.usable_secrets(source):
+        if not spoken.is_ready(source):
             raise Refused(f"the source {source.name} has no usable secret here to sign with")
+        _check_fault(spoken, fault)
         given = None if order_reference is None else _given(api, order_reference, source.name)
-        made = plan(_run(source, dialect, kind, fault, count, currency.upper(), seed, given))
+        made = plan(_run(source, spoken, dialect, kind, fault, count, currency.upper(), seed, given))
+        sender = playing.Sender(spoken, source)
+        try:
+            sender.signed(made.posts[0])
+        except ValueError as error:
+            raise Refused(f"{error}: see docs/providers for what {provider_name} signs with") from error
         with _progress(as_json) as progress:
             report = playing.trigger(
                 api,
-                playing.Sender(spoken, source),
+                sender,
                 made,
                 rate=rate,
                 wait_seconds=wait,
@@ -83,13 +91,29 @@ def trigger(
     if as_json:
         print_json({**report.as_json(), "orders_used": references[:1000]})
     else:
-        _print_report(report, ENDS[kind] if fault is None else None, references, seed)
+        end = ENDS[kind] if fault is None and not spoken.confirm_by_fetch else None
+        _print_report(report, end, references, seed)
+        if spoken.confirm_by_fetch:
+            click.echo(f"  Events of {provider_name} count only once they are read back from its API.")
     if report.unexpected_count:
         raise click.exceptions.Exit(1)
 
 
+def _check_fault(spoken: Provider, fault: str | None) -> None:
+    """Refuse a fault that this protocol cannot show: nothing would be refused."""
+    schemes = getattr(spoken.authentication, "schemes", ())
+    stamp = schemes[0].timestamp if schemes else None
+    if fault == "tamper" and not {"body", "bt_payload", "Message"} & set(spoken.signed):
+        raise Refused(f"{spoken.name} does not sign the body, so a changed byte need not be noticed")
+    if (fault == "stale" and (stamp is None or stamp.past is None)) or (
+        fault == "future" and (stamp is None or stamp.future is None)
+    ):
+        raise Refused(f"{spoken.name} keeps no window on that side, so nothing would be refused")
+
+
 def _run(
     source: Source,
+    spoken: Provider,
     dialect: Dialect,
     kind: Kind,
     fault: str | None,
@@ -115,6 +139,8 @@ def _run(
         account=source.account,
         live=source.live,
         window_seconds=int(source.tolerance.total_seconds()) if source.tolerance else 300,
+        accepted=spoken.answers.accepted,
+        unverified=spoken.answers.unverified,
         given=given,
     )
 

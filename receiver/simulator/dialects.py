@@ -5,43 +5,11 @@ The other direction (reading a body) is ``receiver.providers``; a test holds the
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from receiver.providers.payment_event import Kind
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What one simulated event says. ``effect_id`` becomes the capture's, refund's or dispute's id."""
-
-    event_id: str
-    kind: Kind
-    order_reference: str
-    transaction_id: str
-    effect_id: str
-    amount_minor: int
-    currency: str
-    sequence: int
-    account: str | None
-    live: bool | None
-    made_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The event types of a provider by their meaning, and the writer of its bodies."""
-
-    types: Mapping[Kind, str]
-    body: Callable[[Facts], bytes]
-
-    def kind_of(self, event_type: str) -> Kind | None:
-        """The meaning of a type as users write it, or None."""
-        return next((kind for kind, name in self.types.items() if name == event_type), None)
-
+from receiver.simulator.dialect import Dialect, Facts, as_json, iso
+from receiver.simulator.provider_events import PROVIDER_DIALECTS
 
 HOME_TYPES: dict[Kind, str] = {
     Kind.PENDING: "payment.pending",
@@ -78,7 +46,7 @@ def _home_body(facts: Facts) -> bytes:
     body: dict[str, Any] = {
         "id": facts.event_id,
         "type": HOME_TYPES[facts.kind],
-        "created_at": _iso(facts.made_at),
+        "created_at": iso(facts.made_at),
         "sequence": facts.sequence,
     }
     if facts.account is not None:
@@ -86,14 +54,14 @@ def _home_body(facts: Facts) -> bytes:
     if facts.live is not None:
         body["live"] = facts.live
     body["data"] = _data(facts, "transaction_id")
-    return _json(body)
+    return as_json(body)
 
 
 def _standard_body(facts: Facts) -> bytes:
-    return _json(
+    return as_json(
         {
             "type": STANDARD_TYPES[facts.kind],
-            "timestamp": _iso(facts.made_at),
+            "timestamp": iso(facts.made_at),
             "data": _data(facts, "payment_id"),
         }
     )
@@ -112,17 +80,10 @@ def _data(facts: Facts, transaction_field: str) -> dict[str, Any]:
     return data
 
 
-def _iso(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _json(body: dict[str, Any]) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-
-
 DIALECTS: dict[str, Dialect] = {
     "demo": Dialect(HOME_TYPES, _home_body),
     "lesson": Dialect(HOME_TYPES, _home_body),
     "standard": Dialect(STANDARD_TYPES, _standard_body),
+    **PROVIDER_DIALECTS,
 }
 """The providers that `receiver trigger` can play, by name."""

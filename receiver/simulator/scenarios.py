@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from receiver.providers.payment_event import Kind
-from receiver.simulator.dialects import Dialect, Facts
+from receiver.simulator.dialect import Dialect, Facts
 
 FAULTS = (
     "duplicate",
@@ -41,6 +41,7 @@ STEPS: dict[Kind, tuple[Kind, ...]] = {
     Kind.DISPUTE_OPENED: (Kind.SUCCEEDED, Kind.DISPUTE_OPENED),
     Kind.DISPUTE_WON: (Kind.SUCCEEDED, Kind.DISPUTE_OPENED, Kind.DISPUTE_WON),
     Kind.DISPUTE_LOST: (Kind.SUCCEEDED, Kind.DISPUTE_OPENED, Kind.DISPUTE_LOST),
+    Kind.OTHER: (Kind.OTHER,),
 }
 """The events of one order that lead to the event asked for, in the order of a real payment."""
 
@@ -56,6 +57,7 @@ ENDS: dict[Kind, str] = {
     Kind.DISPUTE_OPENED: "disputed",
     Kind.DISPUTE_WON: "paid",
     Kind.DISPUTE_LOST: "charged_back",
+    Kind.OTHER: "pending",
 }
 """The state in which a scenario without a fault leaves its order."""
 
@@ -114,6 +116,8 @@ class Run:
     account: str | None = None
     live: bool | None = None
     window_seconds: int = 300
+    accepted: int = 200
+    unverified: int = 401
     given: PlannedOrder | None = None
 
 
@@ -175,9 +179,11 @@ def plan(run: Run) -> Plan:
 def _story(run: Run, order: PlannedOrder, index: int) -> _Story:
     steps: Sequence[Kind] = STEPS[run.kind]
     if run.fault == "illegal":
-        steps = (run.kind if run.kind in NEEDS_CAPTURE else Kind.REFUNDED,)
+        steps = (run.kind if run.kind in NEEDS_CAPTURE else _illegal(run.dialect),)
     if order.paid_by and run.kind in NEEDS_CAPTURE:
         steps = [kind for kind in steps if kind is not Kind.SUCCEEDED]
+    # A provider may have no event for what comes before.
+    steps = [kind for kind in steps if kind in run.dialect.types]
     facts = [_facts(run, order, kind, index, number) for number, kind in enumerate(steps, start=1)]
     if run.kind is Kind.CAPTURED and run.fault != "illegal":
         first = order.amount_minor // 2
@@ -189,6 +195,11 @@ def _story(run: Run, order: PlannedOrder, index: int) -> _Story:
     if order.paid_by and run.kind in NEEDS_CAPTURE:
         facts = _on_transaction(facts, order.paid_by)
     return _Story(order, facts)
+
+
+def _illegal(dialect: Dialect) -> Kind:
+    """An event that needs a capture before it, where the provider has one."""
+    return next((kind for kind in dialect.types if kind in NEEDS_CAPTURE), Kind.SUCCEEDED)
 
 
 def _facts(run: Run, order: PlannedOrder, kind: Kind, index: int, number: int) -> Facts:
@@ -220,11 +231,11 @@ def _posts(run: Run, story: _Story) -> tuple[PlannedPost, ...]:
     struck = _post(run, _contradicted(run, last))
     shift = run.window_seconds + LATE_BY_SECONDS
     if run.fault == "tamper":
-        struck = replace(struck, tampered=True, expect=401)
+        struck = replace(struck, tampered=True, expect=run.unverified)
     elif run.fault == "stale":
-        struck = replace(struck, signed_shift=-shift, expect=401)
+        struck = replace(struck, signed_shift=-shift, expect=run.unverified)
     elif run.fault == "future":
-        struck = replace(struck, signed_shift=shift, expect=401)
+        struck = replace(struck, signed_shift=shift, expect=run.unverified)
     posts.append(struck)
     if run.fault == "conflict":
         posts.append(_post(run, replace(last, amount_minor=last.amount_minor + 1)))
@@ -249,6 +260,7 @@ def _post(run: Run, facts: Facts) -> PlannedPost:
         event_type=run.dialect.types[facts.kind],
         order_reference=facts.order_reference,
         body=run.dialect.body(facts),
+        expect=run.accepted,
     )
 
 

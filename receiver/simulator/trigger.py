@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import requests
 
+from receiver.providers.authentication import SignedRequest
 from receiver.providers.provider import Provider
+from receiver.providers.reading import UnusableId
+from receiver.providers.strict_json import Unreadable
 from receiver.settings import Source
 from receiver.simulator.order_api import TIMEOUT_SECONDS, OrderApi, TriggerError
 from receiver.simulator.scenarios import Plan, PlannedPost
@@ -65,18 +68,55 @@ class Sender:
     source: Source
     unix: Callable[[], float] = time.time
 
-    def headers_and_body(self, post: PlannedPost) -> tuple[dict[str, str], bytes]:
-        """What goes out: a tampered post has one byte changed after signing."""
+    def signed(self, post: PlannedPost) -> SignedRequest:
+        """What the provider would send. Raises ValueError where it cannot be signed with what is here."""
         now = int(self.unix()) + post.signed_shift
-        secret = self.provider.usable_secrets(self.source)[0].value
-        headers = self.provider.sign(secret, post.body, now, post.event_id, self.source.options)
+        usable = self.provider.usable_secrets(self.source) or self.source.secrets
+        secret = usable[0].value if usable else ""
+        request = self.provider.sign_request(secret, post.body, now, post.event_id, self.source.options)
+        headers = {"Content-Type": "application/json", **request.headers}
         if post.signed_shift and self.provider.timestamp_optional(self.source):
             headers["X-Timestamp"] = str(now)
-        body = post.body
+        return SignedRequest(headers, request.body)
+
+    def headers_and_body(self, post: PlannedPost) -> tuple[dict[str, str], bytes]:
+        """What goes out: a tampered post has one byte changed after signing."""
+        request = self.signed(post)
+        body = request.body
         if post.tampered:
             middle = len(body) // 2
             body = body[:middle] + bytes([body[middle] ^ 1]) + body[middle + 1 :]
-        return {"Content-Type": "application/json", **headers}, body
+        return request.headers, body
+
+    def stored_id(self, headers: Mapping[str, str], body: bytes) -> str | None:
+        """The id under which the service keeps the request's event; None where it cannot tell alone."""
+        try:
+            event = self.provider.read(self.source.name, Headers(headers), body)[0]
+        except (Unreadable, UnusableId):
+            return None
+        return None if event.per_receipt else event.provider_event_id
+
+    def stores_with(self, status: int) -> bool:
+        """Whether that answer says that the event is stored."""
+        return status == self.provider.answers.accepted or 200 <= status < 300
+
+
+class Headers(dict[str, str]):
+    """Headers by any case of their names."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__({name.lower(): value for name, value in headers.items()})
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(name.lower(), default)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A stored event: the receipt, unless the provider wants to hear something else, and its id."""
+
+    receipt: str | None
+    event_id: str | None
 
 
 class _Pace:
@@ -126,9 +166,9 @@ def _post_all(
     report: Report,
     pace: _Pace,
     progress: Progress,
-) -> dict[str, str]:
+) -> dict[str, _Stored]:
     """Post every chain; returns the receipts of stored events by their id."""
-    receipts: dict[str, str] = {}
+    receipts: dict[str, _Stored] = {}
     lock = threading.Lock()
 
     def send(chain: Iterable[PlannedPost]) -> None:
@@ -152,8 +192,8 @@ def _post_all(
     return receipts
 
 
-def _post(api: OrderApi, sender: Sender, post: PlannedPost) -> tuple[str, str | None]:
-    """The status of the answer as text (or why there was none) and the receipt."""
+def _post(api: OrderApi, sender: Sender, post: PlannedPost) -> tuple[str, _Stored | None]:
+    """The status of the answer as text (or why there was none) and by what a stored event is found."""
     headers, body = sender.headers_and_body(post)
     try:
         answer = api.http.post(
@@ -166,10 +206,11 @@ def _post(api: OrderApi, sender: Sender, post: PlannedPost) -> tuple[str, str | 
     except requests.RequestException as error:
         return f"no answer ({type(error).__name__})", None
     try:
-        receipt = answer.json().get("receipt") if answer.status_code == 200 else None
+        receipt = answer.json().get("receipt") if sender.stores_with(answer.status_code) else None
     except (requests.JSONDecodeError, AttributeError):
         receipt = None
-    return str(answer.status_code), receipt
+    stored = sender.stores_with(answer.status_code)
+    return str(answer.status_code), _Stored(receipt, sender.stored_id(headers, body)) if stored else None
 
 
 def _watch(
@@ -177,7 +218,7 @@ def _watch(
     plan: Plan,
     pool: ThreadPoolExecutor,
     report: Report,
-    receipts: dict[str, str],
+    receipts: dict[str, _Stored],
     wait_seconds: float,
     progress: Progress,
 ) -> None:
@@ -206,7 +247,7 @@ def _watch(
     _sum_up(report, receipts, events)
 
 
-def _wanted(plan: Plan, receipts: dict[str, str]) -> dict[str, set[str]]:
+def _wanted(plan: Plan, receipts: dict[str, _Stored]) -> dict[str, set[str]]:
     """The stored events of each order of the plan."""
     wanted: dict[str, set[str]] = {order.reference: set() for order in plan.orders}
     for post in plan.posts:
@@ -224,14 +265,18 @@ def _order(api: OrderApi, reference: str) -> dict[str, Any]:
 
 
 def _events_of(
-    api: OrderApi, order: dict[str, Any], wanted: set[str], receipts: dict[str, str]
+    api: OrderApi, order: dict[str, Any], wanted: set[str], receipts: dict[str, _Stored]
 ) -> dict[str, dict[str, Any]]:
-    found = {
-        e["provider_event_id"]: e for e in order.get("events", []) if e.get("provider_event_id") in wanted
-    }
-    for event_id in wanted - set(found) if order else ():
-        # An order with very many events lists only some of them.
-        event = api.event(receipts[event_id])
+    listed = order.get("events", [])
+    by_receipt = {e.get("receipt"): e for e in listed}
+    by_id = {e.get("provider_event_id"): e for e in listed}
+    found: dict[str, dict[str, Any]] = {}
+    for event_id in wanted if order else ():
+        stored = receipts[event_id]
+        event = by_receipt.get(stored.receipt) if stored.receipt else by_id.get(stored.event_id)
+        if event is None and stored.receipt:
+            # An order with very many events lists only some of them.
+            event = api.event(stored.receipt)
         if event is not None:
             found[event_id] = event
     return found
@@ -245,7 +290,7 @@ def _settled(event: dict[str, Any] | None) -> bool:
     )
 
 
-def _sum_up(report: Report, receipts: dict[str, str], events: dict[str, dict[str, Any]]) -> None:
+def _sum_up(report: Report, receipts: dict[str, _Stored], events: dict[str, dict[str, Any]]) -> None:
     for event_id in receipts:
         event = events.get(event_id)
         label, detail = _label(event)
