@@ -139,10 +139,22 @@ def wait_for_port(port: int, master: psutil.Process, seconds: float = 60) -> boo
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
             if connection.recv(12).startswith(b"HTTP/1.1"):
-                time.sleep(1.5)
+                _wait_until_idle(master)
                 return True
         time.sleep(0.1)
     return False
+
+
+def _wait_until_idle(master: psutil.Process, seconds: float = 30) -> None:
+    # The second worker may still be importing, and would be measured doing so.
+    ends = time.monotonic() + seconds
+    before = cpu_seconds(master)
+    while time.monotonic() < ends:
+        time.sleep(1)
+        now = cpu_seconds(master)
+        if now - before < 0.05:
+            return
+        before = now
 
 
 def pss_mib(master: psutil.Process) -> float:

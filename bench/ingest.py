@@ -55,6 +55,7 @@ class Target:
     pss: list[float] = field(default_factory=list)
     cores: list[float] = field(default_factory=list)
     pg_cores: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
     generator: list[float] = field(default_factory=list)
 
     def note(self, load: Load, pss: float, cores: float, pg_cores: float) -> None:
@@ -76,6 +77,7 @@ class Target:
             spread(self.p99, ".1f"),
             spread(self.cores, ".2f"),
             spread(self.pg_cores, ".2f"),
+            spread(self.cpu),
             spread(self.generator, ".2f"),
             spread(self.pss),
         ]
@@ -99,6 +101,7 @@ def web_round(
     if count is not None and stored != accepted:
         raise SystemExit(f"{target.name}: {accepted} answers with 2xx, and {stored} rows")
     target.note(load, pss, cores, pg_cores)
+    target.cpu.append((cores + pg_cores) * (seconds + 1.0) / accepted * 1e6)
 
 
 def rows(url: str, count: str | None) -> int:
@@ -156,7 +159,17 @@ def targets(ground: Ground, seconds: float) -> dict[str, Target]:
 
 def report(made: dict[str, Target], args: argparse.Namespace) -> None:
     """Print the table and the ratios."""
-    head = ["target", "acks/s", "p50 ms", "p99 ms", "server cores", "pg cores", "generator cores", "PSS MiB"]
+    head = [
+        "target",
+        "acks/s",
+        "p50 ms",
+        "p99 ms",
+        "server cores",
+        "pg cores",
+        "CPU us an ack",
+        "generator cores",
+        "PSS MiB",
+    ]
     shown = [target for target in made.values() if target.rates]
     how = f"{CONNECTIONS} connections, 1 KiB bodies, {args.rounds} rounds × {args.seconds:g} s"
     print(f"\n{how}; {grounds.machine()}\n")
@@ -167,6 +180,7 @@ def report(made: dict[str, Target], args: argparse.Namespace) -> None:
     lines = [["acks/s, ours ÷ naive", ratio(ours.rates, naive.rates), "≥ 4"]]
     lines.append(["p99 time to 2xx, ours ÷ naive", ratio(ours.p99, naive.p99), "≤ 0.3"])
     lines.append(["PSS of master and two workers, MiB", spread(ours.pss), "≤ 160"])
+    lines.append(["CPU an ack (server and database), naive ÷ ours", ratio(naive.cpu, ours.cpu), "–"])
     if made["pgbench"].rates:
         lines.insert(1, ["acks/s, ours ÷ pgbench", ratio(ours.rates, made["pgbench"].rates, ".3f"), "≥ 0.15"])
     if made["empty"].rates:
