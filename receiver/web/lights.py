@@ -1,10 +1,12 @@
-"""A light for each source and each worker, and what changed in the last hour: pure judgements."""
+"""A light for each source and each worker, and what changed in the last hour: judgements over readings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from flask import url_for
 
 from receiver.accounts.models import OperatorAction
 from receiver.inbox.counts import Count
@@ -21,8 +23,14 @@ WORDS = {GREEN: "well", AMBER: "look", RED: "stuck"}
 
 HOUR = timedelta(hours=1)
 
+SIGNING = "user.sign_"
+"""Coming and going changes nothing."""
+
 MOST_ACTS = 8
 """Acts of people that stand among the changes; the audit has all of them."""
+
+LONGEST = 60
+"""Characters of what an act was done on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,7 @@ def _source(
     red = _red(name, status, pending)
     amber = [*faults, *_amber(name, status, pending)]
     level = RED if red else AMBER if amber else GREEN
-    return Light(name, level, (*red, *amber, _rate(rate)), f"/sources/{name}")
+    return Light(name, level, (*red, *amber, _rate(rate)), url_for("sources.show", name=name))
 
 
 def _red(name: str, status: Status, pending: Pending | None) -> list[str]:
@@ -140,8 +148,8 @@ def changes(
     since = status.now - HOUR
     happened = [
         *(
-            Change(act.at, _act(act), f"/audit?target={act.target}")
-            for act in [act for act in acts if act.at >= since][:MOST_ACTS]
+            Change(act.at, _act(act), url_for("audit.page", target=act.target))
+            for act in _done_since(acts, since)[:MOST_ACTS]
         ),
         *(
             Change(worker.started_at, f"Worker {worker.name} started.", "#workers")
@@ -160,6 +168,10 @@ def changes(
         ),
     ]
     return [*_counted(*hours), *sorted(happened, key=lambda change: change.at or since, reverse=True)]
+
+
+def _done_since(acts: Sequence[OperatorAction], since: datetime) -> list[OperatorAction]:
+    return [act for act in acts if act.at >= since and not act.action.startswith(SIGNING)]
 
 
 def _counted(last: Hour, before: Hour) -> list[Change]:
@@ -188,7 +200,8 @@ def _against(now: int, then: int) -> str:
 
 def _act(act: OperatorAction) -> str:
     many = f" of {act.count:,}" if act.count != 1 else ""
-    return f"{act.actor}: {words(act.action).replace('.', ' ')}{many}, {act.target}."
+    target = act.target if len(act.target) <= LONGEST else f"{act.target[:LONGEST]}…"
+    return f"{act.actor}: {words(act.action).replace('.', ' ')}{many}, {target}"
 
 
 def _s(number: int) -> str:

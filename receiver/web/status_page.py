@@ -24,6 +24,7 @@ from receiver.web.pictures import (
 from receiver.web.sources import all_faults
 from receiver.web.verdict import judge
 from receiver.web.wording import duration
+from receiver.web.wording import span as length
 
 blueprint = Blueprint("status", __name__)
 
@@ -58,7 +59,7 @@ def page() -> Any:
             results_picture(steps, span),
             times_picture(steps, span, duration),
             backlog_picture(steps, span),
-            oldest_picture(steps, span, duration),
+            oldest_picture(steps, span, lambda ms: length(ms / 1000)),
         ),
         bars=_bars(status),
     )

@@ -116,7 +116,7 @@ def fill(session: Session) -> Showcase:
         session,
         conflicting,
         payload=b'{"id": "evt_twice", "type": "payment.succeeded", "data": {"order_id": "ord_2000",'
-        b' "transaction_id": "tx_9", "amount": "9.00", "currency": "EUR", "note": "</script><svg >"}}',
+        b' "transaction_id": "tx_9", "amount": 900, "currency": "EUR", "note": "</script><svg >"}}',
     )
     factories.make_conflict(session, conflicting, kind="variant", payload=b'{ "id": "evt_twice" }')
     make_event(session, state="expired", source="lesson", order_reference="ord_never", at=NOW - ago(days=3))
