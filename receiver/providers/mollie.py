@@ -67,4 +67,6 @@ MOLLIE_CLASSIC = Provider(
     never_carries=frozenset({"account", "live", "sequence"}),
     signed=(),
     confirm_by_fetch=True,
+    # Of the payment that is read back: its description, unless the source names another place.
+    reference_option=True,
 )

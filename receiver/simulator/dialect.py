@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from receiver.money import minor_digits
-from receiver.providers.amounts import Unit
+from receiver.providers.amounts import MAJOR_TEXT, Unit
 from receiver.providers.payment_event import Kind
+
+Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +64,13 @@ def written(unit: Unit, amount_minor: int, currency: str) -> int | float | str:
     whole, part = divmod(amount_minor, 10**iso_digits)
     text = f"{whole}.{part:0{iso_digits}d}" if iso_digits else str(whole)
     return text if "text" in unit.forms else float(text) if part else whole
+
+
+def amount_of(unit: Unit, facts: Facts) -> int | float | str:
+    """The event's amount in a provider's unit."""
+    return written(unit, facts.amount_minor, facts.currency)
+
+
+def money_of(facts: Facts) -> Body:
+    """Value and currency, as Mollie and others write them."""
+    return {"value": amount_of(MAJOR_TEXT, facts), "currency": facts.currency}

@@ -6,35 +6,21 @@ a slash. Signing is the provider's own description.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, timedelta, timezone
-from typing import Any
-from urllib.parse import urlencode
-from xml.sax.saxutils import escape
 
 from receiver.providers import adyen, checkout_com, stripe
-from receiver.providers.amounts import MAJOR_NUMBER, MAJOR_TEXT, MINOR_TEXT, Unit
+from receiver.providers.amounts import MAJOR_NUMBER, MAJOR_TEXT, MINOR_TEXT
 from receiver.providers.payment_event import Kind
-from receiver.simulator.dialect import Dialect, Facts, as_json, iso, written
+from receiver.simulator.dialect import Body, Dialect, Facts, amount_of, as_json, iso, money_of
 
 K = Kind
-Body = dict[str, Any]
 _DISPUTES = {K.DISPUTE_OPENED, K.DISPUTE_WON, K.DISPUTE_LOST}
 
 
 def json_dialect(types: Mapping[Kind, str], body: Callable[[Facts, str], Body]) -> Dialect:
     """A dialect whose bodies are JSON; the writer is given the event's name too."""
     return Dialect(types, lambda facts: as_json(body(facts, types[facts.kind])))
-
-
-def _amount(unit: Unit, facts: Facts) -> int | float | str:
-    return written(unit, facts.amount_minor, facts.currency)
-
-
-def _money(facts: Facts) -> Body:
-    return {"value": _amount(MAJOR_TEXT, facts), "currency": facts.currency}
 
 
 def _number(text: str) -> int:
@@ -48,7 +34,7 @@ def stripe_body(facts: Facts, name: str) -> Body:
     thing: Body = {"id": facts.transaction_id, "object": "payment_intent"}
     if facts.kind in (K.REFUNDED, K.REFUND_FAILED, *_DISPUTES):
         thing = {"id": f"re_{facts.effect_id}", "payment_intent": facts.transaction_id, "status": status}
-    amount = _amount(stripe.UNIT, facts)
+    amount = amount_of(stripe.UNIT, facts)
     thing |= {"amount": amount, "amount_received": amount, "currency": facts.currency.lower()}
     thing["metadata"] = {"order_id": facts.order_reference}
     event: Body = {"id": facts.event_id, "object": "event", "type": event_type, "data": {"object": thing}}
@@ -66,7 +52,7 @@ def adyen_body(facts: Facts, name: str) -> Body:
         "pspReference": dispute if change else facts.transaction_id,
         "merchantAccountCode": facts.account or "SimulatedECOM",
         "merchantReference": facts.order_reference,
-        "amount": {"value": _amount(adyen.UNIT, facts), "currency": facts.currency},
+        "amount": {"value": amount_of(adyen.UNIT, facts), "currency": facts.currency},
         "eventCode": code,
         "success": success or "true",
         "eventDate": iso(facts.made_at),
@@ -141,7 +127,7 @@ def paystack_body(facts: Facts, name: str) -> Body:
 def paddle_body(facts: Facts, name: str) -> Body:
     """Paddle."""
     event_type, _, action = name.partition("/")
-    total = _amount(MINOR_TEXT, facts)
+    total = amount_of(MINOR_TEXT, facts)
     data: Body = {"id": facts.transaction_id, "currency_code": facts.currency}
     if action:
         what, status = action.split("-")
@@ -172,7 +158,7 @@ def mollie_body(facts: Facts, name: str) -> Body:
         "type": name,
         "entityId": mollie_id(facts),
         "createdAt": iso(facts.made_at),
-        "_embedded": {"entity": {**entity, "amount": _money(facts)}},
+        "_embedded": {"entity": {**entity, "amount": money_of(facts)}},
     }
 
 
@@ -192,7 +178,7 @@ def gocardless_body(facts: Facts, name: str) -> Body:
 def checkout_body(facts: Facts, name: str) -> Body:
     """Checkout.com."""
     data: Body = {"id": facts.transaction_id, "reference": facts.order_reference}
-    data |= {"amount": _amount(checkout_com.UNIT, facts), "currency": facts.currency}
+    data |= {"amount": amount_of(checkout_com.UNIT, facts), "currency": facts.currency}
     if facts.kind in _DISPUTES:
         data |= {"id": f"dsp_{facts.effect_id}", "payment_id": facts.transaction_id}
         data["payment_reference"] = data.pop("reference")
@@ -205,7 +191,7 @@ def shopify_body(facts: Facts, name: str) -> Body:
     """Shopify."""
     status = name.partition(".")[2]
     number, at = _number(facts.transaction_id), iso(facts.made_at)
-    amount = _amount(MAJOR_TEXT, facts)
+    amount = amount_of(MAJOR_TEXT, facts)
     if facts.kind is K.REFUNDED:
         given = {"kind": "refund", "status": "success", "amount": amount, "currency": facts.currency}
         effect = _number(facts.effect_id)
@@ -241,7 +227,7 @@ def lemonsqueezy_body(facts: Facts, name: str) -> Body:
 
 def coinbase_body(facts: Facts, name: str) -> Body:
     """Coinbase Commerce."""
-    local = {"amount": _amount(MAJOR_TEXT, facts), "currency": facts.currency}
+    local = {"amount": amount_of(MAJOR_TEXT, facts), "currency": facts.currency}
     charge = {"id": facts.transaction_id, "metadata": {"order_id": facts.order_reference}}
     event = {"id": facts.event_id, "type": name, "created_at": iso(facts.made_at)}
     data = {**charge, "pricing": {"local": local}}
@@ -251,7 +237,7 @@ def coinbase_body(facts: Facts, name: str) -> Body:
 def flutterwave_body(facts: Facts, name: str) -> Body:
     """Flutterwave."""
     event, _, status = name.partition("/")
-    data: Body = {"id": facts.transaction_id, "amount": _amount(MAJOR_NUMBER, facts)}
+    data: Body = {"id": facts.transaction_id, "amount": amount_of(MAJOR_NUMBER, facts)}
     data |= {"currency": facts.currency, "status": status, "reference": facts.order_reference}
     if facts.kind in (K.REFUNDED, K.REFUND_FAILED):
         data |= {"id": f"rfd_{facts.effect_id}", "charge_id": facts.transaction_id}
@@ -263,117 +249,5 @@ def flutterwave_v3_body(facts: Facts, name: str) -> Body:
     """Flutterwave v3."""
     event, _, status = name.partition("/")
     data = {"id": _number(facts.transaction_id), "tx_ref": facts.order_reference, "status": status}
-    data |= {"amount": _amount(MAJOR_NUMBER, facts), "currency": facts.currency}
+    data |= {"amount": amount_of(MAJOR_NUMBER, facts), "currency": facts.currency}
     return {"event": event, "data": {**data, "created_at": iso(facts.made_at)}}
-
-
-def xendit_body(facts: Facts, name: str) -> Body:
-    """Xendit."""
-    data: Body = {"payment_id": facts.transaction_id, "reference_id": facts.order_reference}
-    data |= {"currency": facts.currency, "request_amount": _amount(MAJOR_NUMBER, facts)}
-    if name.startswith("refund"):
-        data |= {"id": f"rfd-{facts.effect_id}", "amount": _amount(MAJOR_NUMBER, facts)}
-    business = facts.account or "simulated"
-    return {"event": name, "business_id": business, "created": iso(facts.made_at), "data": data}
-
-
-def midtrans_body(facts: Facts, name: str) -> Body:
-    """Midtrans."""
-    at = facts.made_at.astimezone(timezone(timedelta(hours=7)))
-    whole, part = divmod(facts.amount_minor, 100)
-    return {
-        "order_id": facts.order_reference,
-        "status_code": "200",
-        # Two decimals always, as it is signed.
-        "gross_amount": f"{whole}.{part:02d}",
-        "currency": facts.currency,
-        "transaction_status": name,
-        "transaction_id": facts.transaction_id,
-        "merchant_id": facts.account or "G000000000",
-        "transaction_time": f"{at:%Y-%m-%d %H:%M:%S}",
-        "signature_key": "",
-    }
-
-
-def midtrans_snapbi_body(facts: Facts, name: str) -> Body:
-    """Midtrans snapbi."""
-    body = {"originalPartnerReferenceNo": facts.order_reference, "latestTransactionStatus": name}
-    body |= {"originalReferenceNo": facts.transaction_id, "merchantId": facts.account or "G000000000"}
-    return {**body, "amount": _money(facts), "additionalInfo": {"paidTime": iso(facts.made_at)}}
-
-
-def paypal_body(facts: Facts, name: str) -> Body:
-    """Paypal."""
-    event_type, _, outcome = name.partition("/")
-    amount = {"currency_code": facts.currency, "value": _amount(MAJOR_TEXT, facts)}
-    capture = re.sub(r"[^A-Z0-9]", "", facts.transaction_id.upper())
-    thing: Body = {"id": capture, "amount": amount, "custom_id": facts.order_reference}
-    if facts.kind is K.REFUNDED:
-        up = f"https://api.paypal.com/v2/payments/captures/{capture}"
-        thing |= {"id": f"RE{facts.effect_id}", "links": [{"rel": "up", "href": up}]}
-    elif facts.kind in _DISPUTES:
-        paid = {"seller_transaction_id": capture, "custom": facts.order_reference}
-        thing = {"dispute_id": f"PP-{facts.effect_id}", "disputed_transactions": [paid]}
-        thing |= {"dispute_amount": amount, "dispute_outcome": {"outcome_code": outcome}}
-    head = {"id": f"WH-{facts.event_id}", "event_type": event_type, "create_time": iso(facts.made_at)}
-    return {**head, "resource": thing}
-
-
-def bkash_body(facts: Facts, name: str) -> Body:
-    """Bkash."""
-    at = facts.made_at.astimezone(timezone(timedelta(hours=6)))
-    said = {"trxID": facts.transaction_id, "merchantInvoiceNumber": facts.order_reference}
-    said |= {"amount": str(_amount(MAJOR_TEXT, facts)), "currency": facts.currency}
-    said |= {"transactionStatus": name, "dateTime": f"{at:%Y%m%d%H%M%S}"}
-    said |= {"creditShortCode": facts.account or "01000000000"}
-    return {
-        "Type": "Notification",
-        "MessageId": facts.event_id,
-        "TopicArn": TOPIC,
-        "Message": json.dumps(said),
-        "Timestamp": facts.made_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-    }
-
-
-TOPIC = "arn:aws:sns:ap-southeast-1:000000000000:simulated"
-"""The topic of simulated bKash messages: a source that is played must allow it."""
-
-
-def sslcommerz_body(facts: Facts) -> bytes:
-    """Sslcommerz."""
-    at = facts.made_at.astimezone(timezone(timedelta(hours=6)))
-    amount = str(_amount(MAJOR_TEXT, facts))
-    form = {"tran_id": facts.order_reference, "status": SSLCOMMERZ[facts.kind], "amount": amount}
-    form |= {"currency": facts.currency, "currency_type": facts.currency, "currency_amount": amount}
-    form |= {"bank_tran_id": facts.transaction_id, "store_id": facts.account or "simulated"}
-    return urlencode({**form, "tran_date": f"{at:%Y-%m-%d %H:%M:%S}"}).encode()
-
-
-def braintree_body(facts: Facts) -> bytes:
-    """Braintree."""
-    kind, _, of = BRAINTREE[facts.kind].partition("/")
-    amount = f"<amount>{_amount(MAJOR_TEXT, facts)}</amount>"
-    money = f"{amount}<currency-iso-code>{facts.currency}</currency-iso-code>"
-    order, payment = escape(facts.order_reference), escape(facts.transaction_id)
-    paid = f"<id>{payment}</id><order-id>{order}</order-id>"
-    if facts.kind in _DISPUTES:
-        subject = f"<dispute><id>dp_{facts.effect_id}</id>{money}<transaction>{paid}</transaction></dispute>"
-    else:
-        if of == "credit":
-            original = f"<refunded-transaction-id>{payment}</refunded-transaction-id>"
-            paid = f"<id>re_{facts.effect_id}</id><order-id>{order}</order-id>{original}"
-        subject = f"<transaction>{paid}<type>{of}</type>{money}</transaction>"
-    stamp = f'<timestamp type="datetime">{iso(facts.made_at)}</timestamp>'
-    return f"<notification><kind>{kind}</kind>{stamp}<subject>{subject}</subject></notification>".encode()
-
-
-SSLCOMMERZ = {K.PENDING: "PENDING", K.SUCCEEDED: "VALID", K.FAILED: "FAILED"}
-BRAINTREE = {
-    K.SUCCEEDED: "transaction_settled/sale",
-    K.FAILED: "transaction_settlement_declined/sale",
-    K.REFUNDED: "transaction_settled/credit",
-    K.REFUND_FAILED: "transaction_settlement_declined/credit",
-    K.DISPUTE_OPENED: "dispute_opened",
-    K.DISPUTE_WON: "dispute_won",
-    K.DISPUTE_LOST: "dispute_lost",
-}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from receiver.providers.payment_event import Kind
+from receiver.simulator import other_bodies
 from receiver.simulator import provider_bodies as bodies
 from receiver.simulator.dialect import Dialect
 
@@ -26,8 +27,8 @@ PROVIDER_DIALECTS: dict[str, Dialect] = {
         },
         bodies.adyen_body,
     ),
-    "bkash": _json({K.SUCCEEDED: "Completed"}, bodies.bkash_body),
-    "braintree": Dialect(bodies.BRAINTREE, bodies.braintree_body),
+    "bkash": _json({K.SUCCEEDED: "Completed"}, other_bodies.bkash_body),
+    "braintree": Dialect(other_bodies.BRAINTREE, other_bodies.braintree_body),
     "checkout_com": _json(
         {
             K.PENDING: "payment_pending",
@@ -100,10 +101,11 @@ PROVIDER_DIALECTS: dict[str, Dialect] = {
             K.VOIDED: "cancel",
             K.REFUNDED: "refund",
         },
-        bodies.midtrans_body,
+        other_bodies.midtrans_body,
     ),
     "midtrans_snapbi": _json(
-        {K.SUCCEEDED: "00", K.PENDING: "03", K.VOIDED: "05", K.FAILED: "06"}, bodies.midtrans_snapbi_body
+        {K.SUCCEEDED: "00", K.PENDING: "03", K.VOIDED: "05", K.FAILED: "06"},
+        other_bodies.midtrans_snapbi_body,
     ),
     "mollie": _json(
         {
@@ -140,7 +142,7 @@ PROVIDER_DIALECTS: dict[str, Dialect] = {
             K.DISPUTE_WON: "CUSTOMER.DISPUTE.RESOLVED/RESOLVED_SELLER_FAVOUR",
             K.DISPUTE_LOST: "CUSTOMER.DISPUTE.RESOLVED/RESOLVED_BUYER_FAVOUR",
         },
-        bodies.paypal_body,
+        other_bodies.paypal_body,
     ),
     "paystack": _json(
         {
@@ -193,7 +195,7 @@ PROVIDER_DIALECTS: dict[str, Dialect] = {
         },
         bodies.square_body,
     ),
-    "sslcommerz": Dialect(bodies.SSLCOMMERZ, bodies.sslcommerz_body),
+    "sslcommerz": Dialect(other_bodies.SSLCOMMERZ, other_bodies.sslcommerz_body),
     "stripe": _json(
         {
             K.PENDING: "payment_intent.processing",
@@ -217,6 +219,6 @@ PROVIDER_DIALECTS: dict[str, Dialect] = {
             K.REFUNDED: "refund.succeeded",
             K.REFUND_FAILED: "refund.failed",
         },
-        bodies.xendit_body,
+        other_bodies.xendit_body,
     ),
 }

@@ -170,6 +170,14 @@ CASES = [
         options={"order_reference": "_embedded.entity.metadata.order"}, name="the source's own reference",
     ),
     Case(
+        "mollie_classic", Transaction("tr_1"),
+        {"https://api.mollie.com/v2/payments/tr_1": {
+            "id": "tr_1", "mode": "live", "status": "failed", "metadata": {"order_id": "o_1"},
+            "amount": {"value": "1.00", "currency": "EUR"}}},
+        [("failed", "tr_1", None, 100, "EUR", None, "o_1")],
+        options={"order_reference": "metadata.order_id"}, name="a reference in the metadata",
+    ),
+    Case(
         "gocardless", Transaction("PM1", kind=Kind.SUCCEEDED),
         {"https://api.gocardless.com/payments/PM1": {"payments": {
             "id": "PM1", "amount": 2500, "currency": "GBP", "status": "paid_out",
