@@ -1,0 +1,114 @@
+"""The inbox over time: counts, percentiles and levels by step, and the duty that notes the levels."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from receiver.clock import FixedClock
+from receiver.deps import Deps
+from receiver.inbox.history import SPANS, read_history, two_hours
+from receiver.inbox.levels import KEEP, note_levels
+from receiver.inbox.minutes import BOUNDS_MS
+from receiver.inbox.models import InboxLevel
+from tests.factories import NOW, make_event, make_minute, make_pause
+
+AGO = timedelta
+
+
+def _level(session: Session, minutes: int, source: str = "demo", **columns: int) -> None:
+    values = {"waiting": 0, "parked": 0, "held": 0, "dead": 0, **columns}
+    session.add(InboxLevel(source=source, minute=NOW - AGO(minutes=minutes), **values))
+    session.flush()
+
+
+@pytest.mark.parametrize("name, steps", [("1h", 60), ("24h", 96), ("7d", 84)])
+def test_a_span_has_its_steps_up_to_now(session: Session, name: str, steps: int) -> None:
+    """Every step is there, with or without rows; this minute's row stands in the last one."""
+    make_minute(session, result="applied", count=5)
+    make_minute(session, result="applied", count=7, minute=NOW - SPANS[name].length)
+
+    found = read_history(session, SPANS[name], now=NOW + AGO(seconds=30))
+
+    assert len(found) == steps
+    assert found[-1].counts == {"applied": 5}
+    assert sum(step.counts.get("applied", 0) for step in found) == 5
+    assert found[0].at == NOW + AGO(minutes=1) - SPANS[name].length
+
+
+def test_results_stand_in_their_groups(session: Session) -> None:
+    """What changed nothing together, failed and expired together, what was received apart."""
+    for result, count in (("repeat", 1), ("stale", 2), ("ignored", 4), ("failed", 8), ("expired", 16)):
+        make_minute(session, result=result, count=count)
+    make_minute(session, result="new", count=32)
+    make_minute(session, result="rejected", count=64, source="lesson")
+
+    step = read_history(session, SPANS["1h"], now=NOW)[-1]
+
+    assert step.counts == {"unchanged": 7, "dead": 24, "received": 32, "rejected": 64}
+
+
+def test_percentiles_are_of_all_sources_of_a_step(session: Session) -> None:
+    """Buckets are added bucket by bucket; results that are not applied say nothing of it."""
+    width = len(BOUNDS_MS) + 1
+    make_minute(session, result="applied", count=90, buckets=[90, *[0] * (width - 1)])
+    make_minute(session, result="applied", count=10, source="lesson", buckets=[0, 0, 10, *[0] * (width - 3)])
+    make_minute(session, result="failed", count=99, buckets=[*[0] * (width - 1), 99])
+
+    step = read_history(session, SPANS["1h"], now=NOW)[-1]
+
+    assert step.percentiles == {0.5: 50, 0.95: 250, 0.99: 250}
+
+
+def test_levels_are_the_highest_of_a_step_over_all_sources(session: Session) -> None:
+    """Sources of a minute are added, minutes of a step compared; no row means that nobody looked."""
+    _level(session, 0, waiting=5, oldest_seconds=30)
+    _level(session, 0, "lesson", waiting=7, held=2)
+    _level(session, 1, waiting=40, parked=3, oldest_seconds=9)
+
+    found = read_history(session, SPANS["24h"], now=NOW)
+
+    assert (found[-1].waiting, found[-1].parked, found[-1].held) == (40, 3, 2)
+    assert found[-1].oldest_seconds == 30
+    assert found[-2].waiting is None
+
+
+def test_the_last_two_hours_are_told_apart(session: Session) -> None:
+    """What changed is this hour against the one before."""
+    make_minute(session, result="new", count=3, minute=NOW - AGO(minutes=59))
+    make_minute(session, result="new", count=5, minute=NOW - AGO(minutes=60))
+    make_minute(session, result="new", count=9, minute=NOW - AGO(minutes=120))
+    last, before = two_hours(session, now=NOW)
+    assert (last.of("received"), before.of("received"), last.of("dead")) == (3, 5, 0)
+
+
+def test_levels_are_noted_once_a_minute(deps: Deps, clock: FixedClock, session: Session) -> None:
+    """Each configured source, empty ones too; a second worker of the minute writes nothing."""
+    make_event(session, at=NOW - AGO(seconds=90))
+    make_event(session, attempts=2)
+    make_event(session, parked_reason="order_unknown")
+    make_event(session, source="standard")
+    make_event(session, state="failed")
+    make_pause(session, "standard")
+    session.commit()
+
+    assert (note_levels(deps), note_levels(deps)) == (3, 0)
+    clock.move(AGO(minutes=1))
+    assert note_levels(deps) == 3
+
+    demo = session.get_one(InboxLevel, ("demo", NOW))
+    assert (demo.waiting, demo.parked, demo.held, demo.dead, demo.oldest_seconds) == (2, 1, 0, 1, 90)
+    standard = session.get_one(InboxLevel, ("standard", NOW))
+    assert (standard.waiting, standard.held, standard.oldest_seconds) == (0, 1, None)
+    assert session.get_one(InboxLevel, ("lesson", NOW)).waiting == 0
+
+
+def test_old_levels_are_forgotten(deps: Deps, clock: FixedClock, session: Session) -> None:
+    """The table stays as long as the longest picture and some weeks more."""
+    note_levels(deps)
+    clock.move(KEEP + AGO(minutes=2))
+    note_levels(deps)
+    assert session.scalar(select(func.count()).select_from(InboxLevel)) == 3
