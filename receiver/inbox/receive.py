@@ -22,7 +22,9 @@ def kept_headers(headers: Iterable[tuple[str, str]], secret_headers: frozenset[s
     stored event can be verified again; only what carries a secret itself is cut.
     """
     hidden = SECRET_HEADERS | secret_headers
-    return [(name, REDACTED if name.lower() in hidden else value.replace("\0", "")) for name, value in headers]
+    return [
+        (name, REDACTED if name.lower() in hidden else value.replace("\0", "")) for name, value in headers
+    ]
 
 
 def store(

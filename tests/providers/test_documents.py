@@ -1,5 +1,6 @@
 """The pages of docs/providers: one for each real provider, whose examples are sources without a fault."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -10,7 +11,21 @@ from receiver.providers.registry import provider
 from receiver.settings import SOURCE_KEYS, Secret, Source
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "providers"
-KEYS = {"adyen": "ab" * 32, "adyen_banking": "ab" * 32}
+CASES = Path(__file__).parent.parent / "cases" / "signatures"
+
+
+def _secret_of(file, scheme):
+    """A secret in the form that a provider's own cases use."""
+    cases = json.loads((CASES / file).read_text(encoding="utf-8"))["cases"]
+    return next(case["secrets"][0] for case in cases if case["scheme"] == scheme)
+
+
+KEYS = {
+    "adyen": "ab" * 32,
+    "adyen_banking": "ab" * 32,
+    "braintree": _secret_of("braintree.json", "braintree"),
+    "midtrans_snapbi": _secret_of("midtrans.json", "midtrans-snapbi"),
+}
 
 
 def examples():
