@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -194,7 +195,9 @@ def _plain_logs() -> Iterator[None]:
             structlog.processors.add_log_level,
             structlog.processors.format_exc_info,
             structlog.processors.KeyValueRenderer(),
-        ]
+        ],
+        # Not standard output: what a command prints there is read by tests.
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     yield
     structlog.reset_defaults()
