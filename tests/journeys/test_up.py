@@ -300,7 +300,7 @@ def test_a_killed_child_is_back_by_itself(up: Up) -> None:
         assert f"{name} ended (SIGKILL)" in up.said()
     killed = up.postgres()
     os.kill(killed, signal.SIGKILL)
-    until(lambda: "PostgreSQL is back" in up.said())
+    until(lambda: "PostgreSQL is back" in up.said(), 150)
     until(lambda: up.receiver("check").returncode == 0)
 
     ran = up.receiver("trigger", "demo", "payment.succeeded", "--count", "5", "--json")
