@@ -50,7 +50,12 @@ def event_against_order(event: WebhookEvent, order: Order, source: Source | None
         Pair(
             "Source", event.source, allowed, order.sources is not None and event.source not in order.sources
         ),
-        Pair("Order is", event.kind, _stands(order), order.cancelled_at is not None and event.kind in MONEY),
+        Pair(
+            "Meaning, and state",
+            event.kind,
+            _stands(order),
+            order.cancelled_at is not None and event.kind in MONEY,
+        ),
     ]
     if source is not None and source.account is not None:
         pairs.append(

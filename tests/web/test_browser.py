@@ -5,12 +5,9 @@ Skipped where there is no Chromium. With SCREENSHOTS=<folder> each page is kept 
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,33 +20,18 @@ from receiver.deps import Deps
 from receiver.inbox.models import WebhookEvent
 from receiver.orders.find_orders import find_order
 from receiver.queue.pauses import list_pauses
+from tests.browsing import keep, needs_browser, only_pictures, run_browser
 from tests.factories import NOW, make_user
 from tests.web.showcase import Showcase, fill
 
-CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), None)
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (apt-get install chromium)"),
-]
-
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """One Chromium for this file."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the extra `test` brings playwright")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with run_browser() as running:
+        yield running
 
 
 @pytest.fixture
@@ -81,10 +63,28 @@ def _enter(browser: Any, deps: Deps, url: str, *, role: str = "admin", **context
     return page
 
 
-@pytest.mark.parametrize("width", [360, 900, 1280])
-def test_no_page_scrolls_sideways(browser: Any, deps: Deps, url: str, showcase: Showcase, width: int) -> None:
+@pytest.mark.parametrize(
+    "width, scheme",
+    [
+        (360, "light"),
+        (900, "light"),
+        (1280, "light"),
+        pytest.param(360, "dark", marks=only_pictures),
+        pytest.param(1280, "dark", marks=only_pictures),
+    ],
+)
+def test_no_page_scrolls_sideways(
+    browser: Any, deps: Deps, url: str, showcase: Showcase, width: int, scheme: str
+) -> None:
     """At the width of a phone and of a desk, each page with long and hostile texts stays inside it."""
-    page = _enter(browser, deps, url, viewport={"width": width, "height": 800}, java_script_enabled=True)
+    page = _enter(
+        browser,
+        deps,
+        url,
+        viewport={"width": width, "height": 800},
+        color_scheme=scheme,
+        java_script_enabled=True,
+    )
     alerts: list[str] = []
     refused: list[str] = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
@@ -93,7 +93,7 @@ def test_no_page_scrolls_sideways(browser: Any, deps: Deps, url: str, showcase: 
         if path == "/login":
             page.context.clear_cookies()
         page.goto(url + path)
-        _keep(page, f"{width}-{path}")
+        keep(page, f"{scheme}-{width}-{path}")
         for details in page.query_selector_all("details"):
             details.evaluate("element => element.open = true")
         inside = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
@@ -109,7 +109,7 @@ def test_pages_come_in_both_schemes(
     """A dark desk gets a dark page."""
     page = _enter(browser, deps, url, color_scheme=scheme, java_script_enabled=True)
     page.goto(f"{url}/status")
-    _keep(page, f"{scheme}-status")
+    keep(page, f"{scheme}-status")
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(int(part) for part in colour[4:-1].split(",")) < 3 * 128) == (scheme == "dark")
 
@@ -157,11 +157,3 @@ def test_an_admin_corrects_cancels_and_pauses_without_javascript(
     assert order is not None
     assert (order.amount_minor, order.state) == (2600, "cancelled")
     assert [pause.key for pause in list_pauses(session)] == ["standard"]
-
-
-def _keep(page: Any, name: str) -> None:
-    folder = os.environ.get("SCREENSHOTS")
-    if folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        shown = "".join(character if character.isalnum() else "_" for character in name)[:60]
-        page.screenshot(path=str(Path(folder) / f"{shown}.png"), full_page=True)
