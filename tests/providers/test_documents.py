@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from receiver.providers.registry import provider
-from receiver.settings import SOURCE_KEYS, Secret, Source
+from receiver.settings import Secret, Source
+from receiver.sources import SOURCE_KEYS
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "providers"
 CASES = Path(__file__).parent.parent / "cases" / "signatures"

@@ -1,0 +1,1 @@
+"""What the providers' payment APIs say, compared with what came, and posted where it is missing."""
