@@ -1,4 +1,4 @@
-"""The ground of all tests: one real PostgreSQL a run, a database cloned from a migrated template."""
+"""The ground of all tests: one real PostgreSQL a run, databases cloned from a migrated template."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -25,6 +24,7 @@ from receiver.dice import LoadedDice
 from receiver.embedded import EmbeddedPostgres
 from receiver.schema import upgrade
 from receiver.settings import Secret, Settings, Source
+from tests.databases import TEMPLATE, Databases
 
 if TYPE_CHECKING:
     from tests.doors import Door
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """Where the clocks of tests stand."""
-
-TEMPLATE = "receiver_template"
 
 DEMO_SECRET = "dsec_test_0123456789abcdef"
 LESSON_SECRET = "lsec_test_0123456789abcdef"
@@ -85,14 +83,20 @@ def server() -> Iterator[EmbeddedPostgres]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def databases(server: EmbeddedPostgres) -> Iterator[Databases]:
+    """The databases of this run."""
+    databases = Databases(server)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def database_url(server: EmbeddedPostgres) -> Iterator[str]:
+def database_url(server: EmbeddedPostgres, databases: Databases) -> Iterator[str]:
     """A migrated database of the test's own."""
-    name = f"test_{uuid4().hex[:12]}"
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
-        yield server.url(name)
-        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    name = databases.take()
+    yield server.url(name)
+    databases.give_back(name)
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ import psycopg
 import requests
 
 from receiver.embedded import EmbeddedPostgres
-from tests.conftest import DEMO_SECRET, LESSON_SECRET, STANDARD_SECRET, TEMPLATE
+from tests.conftest import DEMO_SECRET, LESSON_SECRET, STANDARD_SECRET
+from tests.databases import TEMPLATE
 
 ROOT = Path(__file__).parent.parent
 
