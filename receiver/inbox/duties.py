@@ -10,6 +10,7 @@ from receiver.deps import Deps
 from receiver.inbox.minutes import Key, MinuteCount, add_minutes, minute_of
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.table import INBOX, LATE_ENDS
+from receiver.inbox.wake import send_round_bound_meanwhile
 from receiver.logs import logger
 from receiver.queue.pauses import resume_due
 from receiver.queue.reclaim import Ended, expire, reclaim
@@ -33,7 +34,11 @@ def reclaim_events(deps: Deps) -> int:
 def expire_events(deps: Deps) -> int:
     """End the events that are past their deadline; returns their number."""
     with deps.sessions.begin() as session:
-        ended = expire(session, INBOX, LATE_ENDS, now=deps.clock.now())
+        now = deps.clock.now()
+        ended = expire(session, INBOX, LATE_ENDS, now=now)
+        not_ours = [row.row_id for row in ended if row.state == INBOX.success]
+        again = send_round_bound_meanwhile(session, not_ours, give_up=deps.settings.give_up, now=now)
+        ended = [row for row in ended if row.row_id not in again]
         _count_dead(session, deps, ended)
     for row in ended:
         log.warning("event.expired", event_id=str(row.row_id), state=row.state)

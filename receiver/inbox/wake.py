@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
-from receiver.arrays import Texts
+from receiver.arrays import Texts, Uuids
 from receiver.orders.facts import TransactionKey
 from receiver.queue.replay import NOW, ROUND_AGAIN
 
@@ -41,6 +41,27 @@ UPDATE webhook_events AS e SET {ROUND_AGAIN.format(now=NOW)}
 WHERE e.state = 'processed' AND e.reason = 'not_ours' AND (e.source, e.transaction_id) IN (
   SELECT * FROM unnest(CAST(:sources AS text[]), CAST(:transactions AS text[])))
 RETURNING e.id"""
+)
+
+# Without a look at order_id in WHERE: a row that is being bound has none yet, and must be waited for.
+_BOUND_MEANWHILE = text(
+    """\
+SELECT x.source, x.transaction_id, x.order_id FROM order_transactions x
+WHERE (x.source, x.transaction_id) IN (
+  SELECT e.source, e.transaction_id FROM webhook_events e
+  WHERE e.id = ANY(CAST(:ids AS uuid[])) AND e.state = 'processed' AND e.reason = 'not_ours')
+ORDER BY x.source, x.transaction_id FOR UPDATE"""
+)
+
+
+# Without a look at order_id in WHERE: a row that is being bound has none yet, and must be waited for.
+_BOUND_MEANWHILE = text(
+    """\
+SELECT x.source, x.transaction_id, x.order_id FROM order_transactions x
+WHERE (x.source, x.transaction_id) IN (
+  SELECT e.source, e.transaction_id FROM webhook_events e
+  WHERE e.id = ANY(CAST(:ids AS uuid[])) AND e.state = 'processed' AND e.reason = 'not_ours')
+ORDER BY x.source, x.transaction_id FOR UPDATE"""
 )
 
 
@@ -84,6 +105,23 @@ def send_round_not_ours(
     return _audited(
         session, session.execute(_NOT_OURS, parameters).scalars(), "transaction became known", now
     )
+
+
+def send_round_bound_meanwhile(
+    session: Session, ended: Collection[UUID], *, give_up: timedelta, now: datetime | None = None
+) -> list[UUID]:
+    """Of rows that this transaction has just ended as `not_ours`: send those round again whose
+    transaction another worker binds at this moment. It looked for them before they had ended, and would
+    never look again. Waits for that worker; returns the ids of the rows that go round.
+    """
+    if not ended:
+        return []
+    keys = {
+        (source, transaction)
+        for source, transaction, order_id in session.execute(_BOUND_MEANWHILE, {"ids": Uuids(sorted(ended))})
+        if order_id is not None
+    }
+    return send_round_not_ours(session, keys, give_up=give_up, now=now) if keys else []
 
 
 def _keys(references: Collection[str], transactions: Collection[TransactionKey]) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,9 +13,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from receiver.clock import FixedClock
 from receiver.deps import Deps
 from receiver.inbox import work_batch as batch_module
 from receiver.inbox.claimed import COLUMNS, Claimed, claimed_from
+from receiver.inbox.duties import expire_events
 from receiver.inbox.table import INBOX
 from receiver.inbox.work_batch import ClaimLost, work_batch
 from receiver.orders.record import FactsChanged
@@ -22,7 +25,7 @@ from receiver.queue.claim import claim
 from tests.conftest import MakeDeps
 from tests.factories import NOW
 
-from .gestures import event, ledger, outcome, register, row, stands, store, transitions, work
+from .gestures import event, ledger, outcome, receive, register, row, stands, store, transitions, work
 
 BARE = {"order_reference": None}
 
@@ -53,9 +56,9 @@ class Worker:
         self.rows = taken(deps, self.claim_id)
         self.session = deps.sessions()
 
-    def decide(self) -> None:
+    def decide(self, now: datetime = NOW) -> None:
         """Work the row, without a commit."""
-        work_batch(self.session, self.deps.settings, self.claim_id, self.rows, worker="w", now=NOW)
+        work_batch(self.session, self.deps.settings, self.claim_id, self.rows, worker="w", now=now)
 
     def decide_until_free(self) -> None:
         """Work the row and commit, deciding anew as often as the facts changed."""
@@ -136,6 +139,25 @@ def test_bound_but_not_committed_when_another_finds_nothing(deps: Deps, early: s
 
     assert outcome(deps, a.row_id)[2] in (None, "before_capture")
     assert stands(deps)[0] == ("paid" if early == "succeeded" else "authorized")
+
+
+def test_bound_but_not_committed_when_the_deadline_ends_what_waited(deps: Deps, clock: FixedClock) -> None:
+    """B bound the transaction and has not committed, its parked refund's deadline passes: the refund is
+    not ended as somebody else's but goes round again.
+    """
+    register(deps)
+    (refund,) = receive(deps, event("refunded", **BARE))
+    assert refund.parked_reason == "transaction_unknown"
+    b = Worker(deps, event("succeeded"))
+    b.decide(now=clock.move(timedelta(hours=73)))
+
+    with in_thread(lambda: expire_events(deps)):
+        wait_until_blocked(deps)
+        b.session.commit()
+    work(deps)
+
+    assert outcome(deps, refund.id) == ("processed", "applied", None)
+    assert stands(deps)[0] == "refunded"
 
 
 def test_two_orders_claim_one_transaction(deps: Deps) -> None:
