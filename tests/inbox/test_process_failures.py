@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 
 from receiver.clock import FixedClock
 from receiver.deps import Deps
-from receiver.inbox import process as process_module
+from receiver.inbox import lane as lane_module
 from receiver.inbox import work_batch as batch_module
+from receiver.inbox.confirm import Confirmer
 from receiver.inbox.intake_statement import NewEvent, Payload, write_events
-from receiver.inbox.process import Processor
 from receiver.inbox.replay import facts_of
 from receiver.orders import decide as rules
 from tests.conftest import MakeDeps
@@ -181,7 +181,7 @@ def test_rows_behind_slow_ones_keep_their_lease(
 
     poison(monkeypatch, fault)
     seen: list[timedelta] = []
-    real = process_module.renew
+    real = lane_module.renew
 
     def watch(session: Session, *more: Any, **named: Any) -> Any:
         mine = real(session, *more, **named)
@@ -191,7 +191,7 @@ def test_rows_behind_slow_ones_keep_their_lease(
         seen.append(until - clock.at)
         return mine
 
-    monkeypatch.setattr(process_module, "renew", watch)
+    monkeypatch.setattr(lane_module, "renew", watch)
     work(deps)
 
     assert seen == [deps.settings.lease] * 4
@@ -259,10 +259,10 @@ def test_a_row_once_lost_is_worked_alone(deps: Deps, clock: FixedClock) -> None:
         "before_cursor_execute",
         lambda *call: sizes.append(len(call[3]["ids"].values)) if "late_states" in str(call[3]) else None,
     )
-    processor = Processor(deps, "w1")
+    lane = lane_module.Lane(deps, "w1", Confirmer(deps), lambda: False)
 
-    assert processor.batch() == 2
-    assert processor.lost_row() == 1
+    assert lane.batch() == 2
+    assert lane.lost_row() == 1
     assert sizes == [2, 1]
     assert [outcome(deps, one)[1] for one in ids] == ["applied"] * 3
     assert receive(deps) == []

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from receiver.clock import FixedClock
 from receiver.deps import Deps
-from receiver.inbox import process as process_module
+from receiver.inbox import lane as lane_module
 from receiver.inbox.process import Processor
 from receiver.orders import decide as rules
 from tests.factories import NOW
@@ -110,7 +110,7 @@ def test_a_batch_in_hand_when_the_database_goes_is_given_back(
 
     with monkeypatch.context() as patch:
         for name in ("work_batch", "renew", "settle"):
-            patch.setattr(process_module, name, gone)
+            patch.setattr(lane_module, name, gone)
         with pytest.raises(OperationalError):
             processor.tick()
     assert {row(deps, one).state for one in ids} == {"in_flight"}
@@ -128,14 +128,14 @@ def test_stop_hands_back_what_was_not_started(deps: Deps, monkeypatch: pytest.Mo
     """Asked to stop between claim and work, a worker gives the batch back uncounted, due as it was."""
     ids = orders(deps, 3)
     processor = Processor(deps, "w1")
-    real = process_module.claim
+    real = lane_module.claim
 
     def claim_then_stop(*more: Any, **named: Any) -> Any:
         rows = real(*more, **named)
         processor.stop()
         return rows
 
-    monkeypatch.setattr(process_module, "claim", claim_then_stop)
+    monkeypatch.setattr(lane_module, "claim", claim_then_stop)
     processor.tick()
 
     for one in ids:

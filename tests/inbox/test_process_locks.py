@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from receiver.clock import FixedClock
 from receiver.deps import Deps
-from receiver.inbox import process as process_module
+from receiver.inbox import lane as lane_module
 from tests.factories import NOW
 
 from .gestures import (
@@ -48,7 +48,7 @@ def locked(deps: Deps, reference: str) -> Iterator[None]:
 @pytest.fixture
 def quick_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for a locked order for less than two seconds."""
-    monkeypatch.setattr(process_module, "LOCK_TIMEOUT", "150ms")
+    monkeypatch.setattr(lane_module, "LOCK_TIMEOUT", "150ms")
 
 
 @pytest.mark.field_case(131)
