@@ -108,15 +108,15 @@ def claimed(deps: Deps, session: Session) -> list[Any]:
     )
 
 
-def signed_in(deps: Deps) -> FlaskClient:
-    """A viewer's browser, without its network."""
+def signed_in(deps: Deps, role: str = "viewer") -> FlaskClient:
+    """A user's browser, without its network."""
     app = create_app(deps)
     with deps.sessions.begin() as session:
-        create_user(session, user_id=deps.dice.new_id(), name="viewer", role="viewer", password=PASSWORD)
+        create_user(session, user_id=deps.dice.new_id(), name="user", role=role, password=PASSWORD)
     client = app.test_client()
     token = re.search(r'name="csrf_token"[^>]*value="([^"]+)"', client.get("/login").text)
     assert token is not None
-    form = {"name": "viewer", "password": PASSWORD, "csrf_token": token[1]}
+    form = {"name": "user", "password": PASSWORD, "csrf_token": token[1]}
     answer = client.post("/login", data=form)
     if answer.status_code != 303:
         raise SystemExit(f"not signed in: {answer.status_code} {answer.text[:2000]}")

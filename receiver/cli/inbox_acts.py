@@ -44,13 +44,15 @@ PAYLOAD_DAYS = 90
 @click.argument("events", nargs=-1, required=True)
 @filter_options
 @click.option("--dry-run", is_flag=True, help="Say what each replay would do, and do nothing.")
-@reason_option
+@click.option("--reason", help="Why; kept in the audit row. Not needed with --dry-run.")
 @yes_option
 @json_option
 def retry(
-    events: tuple[str, ...], dry_run: bool, reason: str, yes: bool, as_json: bool, **asked: Any
+    events: tuple[str, ...], dry_run: bool, reason: str | None, yes: bool, as_json: bool, **asked: Any
 ) -> None:
     """Send EVENTS round again: receipts, provider event ids, or `all` dead letters (with a filter)."""
+    if not dry_run and not reason:
+        raise click.MissingParameter(param_hint="'--reason'", param_type="option")
     with desk() as deps:
         ids = _wanted(deps, events, asked)
         if dry_run:
@@ -66,7 +68,7 @@ def retry(
                 event,
                 row_version=_row_version(session, event),
                 actor=actor(),
-                reason=reason,
+                reason=reason or "",
                 admin=events != ("all",),
                 give_up=deps.settings.give_up,
             ),

@@ -27,19 +27,18 @@ from receiver.cli.output import (
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import (
     ANNOUNCE_ABOVE,
-    COUNT_TO,
     SPREAD,
     BulkReplayEnded,
     BulkReplayRefused,
     UnknownBulkReplay,
     cancel_bulk_replay,
-    count_matching,
     find_bulk_replay,
     list_bulk_replays,
     resume_bulk_replay,
     start_bulk_replay,
     who_notices,
 )
+from receiver.inbox.dead_letters import COUNT_TO, count_matching
 from receiver.inbox.dry_run import DryRun, dry_run
 from receiver.inbox.failure_groups import STATES, GroupKey, GroupRefused, list_groups, set_group
 from receiver.inbox.filter import DEAD, Filter, FilterError

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from sqlalchemy.orm import Session
 
-from receiver.inbox.bulk_replay import next_matching
 from receiver.inbox.claimed import COLUMNS, Claimed, claimed_from, terms_of
+from receiver.inbox.dead_letters import next_matching
 from receiver.inbox.filter import Filter
 from receiver.inbox.judge import judge
-from receiver.inbox.replay import say
+from receiver.inbox.replay import ASKED_FIRST, is_asked_first, say
 from receiver.orders.decisions import Apply, Decision, Ignore, Park, Refuse, Repeat, Stale
 from receiver.orders.ledger import apply
 from receiver.orders.load import Book, load
@@ -25,7 +25,7 @@ EXAMPLES = 3
 class DryOutcome:
     """Events that would come to the same: the outcome's word, its reason, how many, and some of them.
 
-    ``sentence`` says it of the first example.
+    ``outcome`` is ``asked first`` where the provider's API decides. ``sentence`` says it of the first.
     """
 
     outcome: str
@@ -86,6 +86,8 @@ def _judge_batch(
 
 def _one(book: Book, settings: Settings, row: Claimed) -> tuple[str, str | None, str]:
     event = row.event
+    if is_asked_first(settings, event):
+        return "asked first", None, ASKED_FIRST
     order, decision = judge(book, event, terms_of(settings, event.source), row.waive)
     sentence = say(decision)
     if order is not None and (

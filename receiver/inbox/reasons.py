@@ -23,7 +23,8 @@ REFUSED: dict[str, Help] = {
         "The event's amount is not the order's.",
         "Compare both amounts with the provider's own page. If the order was registered wrongly, correct "
         "it on its page.",
-        "The same again, until the order's amount is corrected; then it is applied.",
+        "The same again, until the order's amount is corrected; then it is applied. Where less was paid and "
+        "that is right, an admin may release the event: it then counts as a part.",
     ),
     "currency": Help(
         "The event's currency is not the order's.",
@@ -40,12 +41,12 @@ REFUSED: dict[str, Help] = {
         "The event belongs to another account of the provider than the one this source states.",
         "Compare the account in the payload with `account` in sources.toml; was the URL given to the "
         "wrong account?",
-        "The same again, until the source's account is set right.",
+        "The same again, until the source's account is set right. An admin may release the event as it is.",
     ),
     "mode": Help(
         "A test event reached a live source, or a live event a test source.",
         "Compare `live` in the payload with `live` in sources.toml.",
-        "The same again, until the source's mode is set right.",
+        "The same again, until the source's mode is set right. An admin may release the event as it is.",
     ),
     "source": Help(
         "The order does not allow this source to pay it.",
@@ -76,7 +77,7 @@ REFUSED: dict[str, Help] = {
     "order_cancelled": Help(
         "Money arrived for a cancelled order: it must be given back, or the order made anew.",
         "Refund this transaction at the provider.",
-        "The same again while the order is cancelled.",
+        "The same again while the order is cancelled. An admin may release the event: the order takes it.",
     ),
     "refund_exceeds_captured": Help(
         "More was refunded than captured, and nothing explained it until the deadline.",

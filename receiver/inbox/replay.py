@@ -156,6 +156,15 @@ def facts_of(event: WebhookEvent) -> PaymentEvent:
     )
 
 
+ASKED_FIRST = "It would be read back from the provider's API, and decided by what that says."
+
+
+def is_asked_first(settings: Settings, facts: PaymentEvent) -> bool:
+    """Whether the provider's API is asked before the event is decided, so that nobody can say now."""
+    source = settings.sources.get(facts.source)
+    return facts.facts_error == UNCONFIRMED and source is not None and can_be_asked(source)
+
+
 def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
     """One sentence: what working this event now would do. Writes nothing; locks the order briefly,
     so roll the transaction back afterwards. Raises UnknownEvent.
@@ -164,9 +173,8 @@ def preview_replay(session: Session, settings: Settings, event_id: UUID) -> str:
     if event is None:
         raise UnknownEvent(event_id)
     facts = facts_of(event)
-    source = settings.sources.get(event.source)
-    if facts.facts_error == UNCONFIRMED and source is not None and can_be_asked(source):
-        return "It would be read back from the provider's API, and decided by what that says."
+    if is_asked_first(settings, facts):
+        return ASKED_FIRST
     book = load(session, [facts])
     order, decision = judge(book, facts, terms_of(settings, event.source), frozenset(event.waived or ()))
     if order is not None and isinstance(decision, Apply):

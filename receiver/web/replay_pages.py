@@ -16,14 +16,13 @@ from receiver.inbox.bulk_replay import (
     BulkReplayRefused,
     UnknownBulkReplay,
     cancel_bulk_replay,
-    count_matching,
-    dead_only,
     find_bulk_replay,
     list_bulk_replays,
     resume_bulk_replay,
     start_bulk_replay,
     who_notices,
 )
+from receiver.inbox.dead_letters import count_matching, dead_only
 from receiver.inbox.dry_run import dry_run
 from receiver.inbox.filter import Filter, FilterError
 from receiver.web.access import needs

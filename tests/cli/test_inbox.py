@@ -81,7 +81,7 @@ def test_a_failed_event_goes_round_again(shell: Shell, deps: Deps) -> None:
             session, state="failed", reason="amount", order_reference="ord_1", amount_minor=2500
         )
 
-    would = answered(shell("inbox", "retry", str(event.id), "--dry-run", "--reason", "x", "--json"))
+    would = answered(shell("inbox", "retry", str(event.id), "--dry-run", "--json"))
     assert "pending → paid" in would[str(event.id)]
     with deps.sessions() as session:
         assert session.get_one(WebhookEvent, event.id).state == "failed"

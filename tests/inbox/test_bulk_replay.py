@@ -8,19 +8,19 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
+from structlog.testing import capture_logs
 
 from receiver.accounts.models import OperatorAction
 from receiver.deps import Deps
-from receiver.inbox import bulk_replay
+from receiver.inbox import bulk_replay, dead_letters
 from receiver.inbox.bulk_replay import (
     BulkReplayEnded,
     BulkReplayRefused,
     UnknownBulkReplay,
     advance,
     cancel_bulk_replay,
-    count_matching,
     find_bulk_replay,
     list_bulk_replays,
     resume_bulk_replay,
@@ -28,12 +28,23 @@ from receiver.inbox.bulk_replay import (
     who_notices,
 )
 from receiver.inbox.counts import Count
+from receiver.inbox.dead_letters import count_matching
 from receiver.inbox.filter import Filter, FilterError
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.replay import replay_event
 from receiver.queue.models import BulkReplay
 from tests.factories import NOW, make_event
 from tests.inbox.gestures import row
+
+FIVE_THOUSAND = text(
+    """\
+INSERT INTO webhook_events (id, source, provider_event_id, event_type, kind, facts_sha256, payload_sha256,
+  state, outcome, reason, attempts, next_attempt_at, give_up_at, received_at, last_received_at, created_at,
+  updated_at, finished_at)
+SELECT gen_random_uuid(), 'demo', 'dead_' || n, 'payment.succeeded', 'succeeded', sha256('f'), sha256('p'),
+  'failed', 'amount', 'amount', 1, t, t + interval '72 hours', t, t, t, t, t
+FROM generate_series(1, 5000) AS n, (SELECT CAST(:now AS timestamptz) AS t) AS at"""
+)
 
 
 def dead(deps: Deps, number: int, **columns: Any) -> list[UUID]:
@@ -144,6 +155,30 @@ def test_the_pace_fills_the_spread_and_the_oldest_go_first(deps: Deps, start: Ca
     assert replay_of(deps, replay_id).state == "done"
 
 
+@pytest.mark.field_case(139)
+def test_a_replay_goes_on_beyond_every_page_with_true_numbers(deps: Deps, start: Callable[..., UUID]) -> None:
+    """5,000 failed rows all go round, at the pace; what is stored and what the log says is true."""
+    with deps.sessions.begin() as session:
+        session.execute(FIVE_THOUSAND, {"now": NOW})
+    replay_id = start(Filter(reason="amount"), spread=timedelta(minutes=5), announcement="told the shop")
+    sent = [advance(deps)]
+    with capture_logs() as logged:
+        for _ in range(35):
+            deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+            sent.append(advance(deps))
+
+    replay = replay_of(deps, replay_id)
+    assert (replay.state, replay.counted, replay.done, replay.skipped) == ("done", 5000, 5000, 0)
+    assert sum(sent) == 5000
+    # Ten of three hundred seconds are a thirtieth.
+    assert max(sent) <= 5000 // 30 + 1
+    with deps.sessions() as session:
+        pending = session.scalar(select(func.count()).where(WebhookEvent.state == "pending"))
+    assert pending == 5000
+    (line,) = logged
+    assert (line["event"], line["done"], line["skipped"]) == ("bulk_replay.done", 5000, 0)
+
+
 def test_few_rows_come_one_by_one(deps: Deps, start: Callable[..., UUID]) -> None:
     """A pace below one row a second loses no time to rounding."""
     dead(deps, 5)
@@ -232,7 +267,7 @@ def test_rare_rows_among_many_are_found_step_by_step(
     deps: Deps, start: Callable[..., UUID], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step looks at a bounded number of dead letters and goes on from there."""
-    monkeypatch.setattr(bulk_replay, "LOOK_AT", 4)
+    monkeypatch.setattr(dead_letters, "LOOK_AT", 4)
     dead(deps, 10)
     rare = dead(deps, 1, order_reference="rare")
     dead(deps, 6)

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
-from receiver.inbox.bulk_replay import count_matching, next_matching
+from receiver.inbox.dead_letters import count_matching, next_matching
 from receiver.inbox.failure_groups import GroupKey, find_group, list_groups
 from receiver.inbox.filter import DEAD, NONE, Filter
 from receiver.inbox.find_events import LOOK_AT, list_events

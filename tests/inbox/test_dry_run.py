@@ -9,9 +9,12 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from receiver.deps import Deps
-from receiver.inbox import bulk_replay, dry_run
+from receiver.inbox import dead_letters, dry_run
 from receiver.inbox.dry_run import dry_run as run
 from receiver.inbox.filter import Filter, FilterError
+from receiver.settings import Secret, Source
+from tests.conftest import MakeDeps
+from tests.factories import NOW
 from tests.inbox.gestures import event, register, store
 
 KEYS = {"state": "failed", "outcome": "amount", "reason": "amount"}
@@ -20,8 +23,6 @@ KEYS = {"state": "failed", "outcome": "amount", "reason": "amount"}
 @pytest.fixture
 def three(deps: Deps) -> Iterator[Session]:
     """A capture and its refund of a known order, dead, and a payment of an unknown one."""
-    from tests.factories import NOW
-
     register(deps)
     dead = {**KEYS, "finished_at": NOW}
     store(deps, event("succeeded"), event("refunded", effect_id="rf_1", amount_minor=500), **dead)
@@ -64,7 +65,7 @@ def test_nothing_is_written_and_no_order_is_locked(deps: Deps, three: Session) -
 def test_batches_and_the_limit(deps: Deps, three: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small batches judge the same events, a limit says that there are more."""
     monkeypatch.setattr(dry_run, "BATCH", 1)
-    monkeypatch.setattr(bulk_replay, "LOOK_AT", 2)
+    monkeypatch.setattr(dead_letters, "LOOK_AT", 2)
 
     alone = run(three, deps.settings, Filter())
     assert (alone.looked_at, alone.more) == (3, False)
@@ -83,3 +84,22 @@ def test_it_is_asked_of_dead_letters_alone(deps: Deps, three: Session) -> None:
     """Other states are refused."""
     with pytest.raises(FilterError):
         run(three, deps.settings, Filter(state="processed"))
+
+
+def test_what_must_be_read_back_is_not_guessed(make_deps: MakeDeps) -> None:
+    """Of a row that the provider's API decides the dry run says just that, where the API can be asked."""
+    key = {"key": Secret("env:KEY", "sk_never_shown")}
+    rich = Source("rich", "xendit", (Secret("env:T", "t"),), api=key)
+    poor = Source("poor", "xendit", (Secret("env:T", "t"),))
+    deps = make_deps(sources={"rich": rich, "poor": poor})
+    dead = {"state": "failed", "outcome": "unconfirmed", "reason": "unconfirmed", "finished_at": NOW}
+    for source in ("rich", "poor"):
+        store(deps, event("succeeded", source=source, facts_error="unconfirmed"), **dead)
+    with deps.sessions() as session:
+        found = run(session, deps.settings, Filter())
+
+    assert {(each.outcome, each.reason, each.count) for each in found.outcomes} == {
+        ("asked first", None, 1),
+        ("failed", "unconfirmed", 1),
+    }
+    assert any("read back from the provider's API" in each.sentence for each in found.outcomes)

@@ -11,7 +11,7 @@ from receiver.accounts.actions import list_actions
 from receiver.deps import Deps
 from receiver.inbox import failure_groups, work_batch
 from receiver.inbox.acknowledge import forget_event
-from receiver.inbox.bulk_replay import count_matching
+from receiver.inbox.dead_letters import count_matching
 from receiver.inbox.failure_groups import (
     GroupKey,
     GroupRefused,
