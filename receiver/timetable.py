@@ -25,6 +25,7 @@ from apscheduler.schedulers.blocking import BlockingScheduler
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import advance
 from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
+from receiver.inbox.hours import roll_up_hours
 from receiver.inbox.levels import note_levels
 from receiver.inbox.process import Processor
 from receiver.logs import logger
@@ -37,6 +38,7 @@ PAUSES_SECONDS = 5
 BULK_REPLAY_SECONDS = 1
 BEAT_SECONDS = 5
 LEVELS_SECONDS = 20
+HOURS_SECONDS = 60
 WATCH_SECONDS = 1
 
 CLOCK_JUMP = timedelta(seconds=5)
@@ -69,6 +71,7 @@ class Timetable:
             ("pauses", lambda: end_pauses(self._deps), PAUSES_SECONDS),
             ("bulk_replay", lambda: advance(self._deps), BULK_REPLAY_SECONDS),
             ("levels", lambda: note_levels(self._deps), LEVELS_SECONDS),
+            ("hours", lambda: roll_up_hours(self._deps), HOURS_SECONDS),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(

@@ -30,7 +30,16 @@ def test_every_duty_runs_once_at_a_time_and_makes_up_for_missed_runs(
     Timetable(deps, scheduler)
 
     jobs = {job.id: job for job in scheduler.get_jobs()}
-    assert set(jobs) == {"process", "reclaim", "expire", "pauses", "bulk_replay", "levels", "heartbeat"}
+    assert set(jobs) == {
+        "process",
+        "reclaim",
+        "expire",
+        "pauses",
+        "bulk_replay",
+        "hours",
+        "levels",
+        "heartbeat",
+    }
     for job in jobs.values():
         assert (job.max_instances, job.coalesce, job.misfire_grace_time) == (1, True, None)
         assert job.next_run_time <= datetime.now(UTC)

@@ -71,6 +71,7 @@ def upgrade() -> None:
             " WHERE state IN ('failed', 'expired') AND acknowledged_at IS NULL"
         )
         op.execute("SET lock_timeout = '5s'")
+        op.execute("RESET statement_timeout")
 
 
 def downgrade() -> None:

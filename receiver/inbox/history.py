@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from receiver.inbox.minutes import BOUNDS_MS, percentile_ms
+from receiver.inbox.hours import BUCKET_SUMS, MARK
+from receiver.inbox.minutes import percentile_ms
 from receiver.inbox.rates import DEAD, RECEIVED
 
 
@@ -62,22 +63,26 @@ class Step:
 
 SHARES = (0.5, 0.95, 0.99)
 
-_COUNTS = text(
-    """\
-SELECT date_bin(CAST(:step AS interval), minute, CAST(:since AS timestamptz)) AS at, result,
-       sum(count)::bigint AS number
-FROM inbox_minutes WHERE minute >= :since AND minute < :until GROUP BY 1, 2"""
-)
+_SPAN_OF_MINUTES = """\
+(SELECT minute, result, count, buckets FROM inbox_minutes
+ WHERE minute >= CAST(:since AS timestamptz) AND minute < CAST(:until AS timestamptz))"""
 
-_TIMES = text(
-    """\
-SELECT at, array_agg(number ORDER BY bucket) AS buckets FROM (
-  SELECT date_bin(CAST(:step AS interval), m.minute, CAST(:since AS timestamptz)) AS at, b.bucket,
-         sum(b.number)::bigint AS number
-  FROM inbox_minutes m CROSS JOIN LATERAL unnest(m.buckets) WITH ORDINALITY AS b(number, bucket)
-  WHERE m.minute >= :since AND m.minute < :until AND m.result = 'applied' GROUP BY 1, 2
-) s GROUP BY at"""
-)
+# What is summed up by the hour is read there; the minutes give the rest.
+_SPAN_OF_HOURS = f"""\
+(SELECT hour AS minute, result, count, buckets FROM inbox_hours
+ WHERE hour >= CAST(:since AS timestamptz) AND hour < CAST(:until AS timestamptz)
+ UNION ALL
+ SELECT minute, result, count, buckets FROM inbox_minutes
+ WHERE minute >= greatest(CAST(:since AS timestamptz), {MARK}) AND minute < CAST(:until AS timestamptz))"""
+
+_READ = """\
+SELECT date_bin(CAST(:step AS interval), minute, CAST(:since AS timestamptz)) AS at, result,
+       sum(count)::bigint AS number,
+       CASE WHEN result = 'applied' THEN ARRAY[{sums}]::bigint[] END AS buckets
+FROM {rows} AS m GROUP BY 1, 2"""
+
+_MINUTES = text(_READ.format(sums=BUCKET_SUMS, rows=_SPAN_OF_MINUTES))
+_HOURLY = text(_READ.format(sums=BUCKET_SUMS, rows=_SPAN_OF_HOURS))
 
 _LEVELS = text(
     """\
@@ -92,19 +97,24 @@ FROM (
 
 
 def read_history(session: Session, span: Span, *, now: datetime) -> Sequence[Step]:
-    """The steps of a span up to and with the minute of ``now``, the oldest first."""
+    """The steps of a span, the oldest first, up to and with the minute of ``now``; where steps are hours
+    or more, up to the end of its hour, since hours are what is read.
+    """
+    hourly = span.step >= timedelta(hours=1)
     until = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    if hourly:
+        until = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
     since = until - span.length
     steps = {since + number * span.step: Step(since + number * span.step) for number in range(span.steps)}
     asked = {"step": span.step, "since": since, "until": until}
-    for row in session.execute(_COUNTS, asked):
-        counts = steps[row.at].counts
+    for row in session.execute(_HOURLY if hourly else _MINUTES, asked):
+        step = steps[row.at]
         for group in _groups_of(row.result):
-            counts[group] = counts.get(group, 0) + row.number
-    for row in session.execute(_TIMES, asked):
-        buckets = [int(number) for number in row.buckets[: len(BOUNDS_MS) + 1]]
-        found = {share: percentile_ms(buckets, share) for share in SHARES}
-        steps[row.at].percentiles = {share: ms for share, ms in found.items() if ms is not None}
+            step.counts[group] = step.counts.get(group, 0) + row.number
+        if row.buckets is not None:
+            buckets = [int(number or 0) for number in row.buckets]
+            found = {share: percentile_ms(buckets, share) for share in SHARES}
+            step.percentiles = {share: ms for share, ms in found.items() if ms is not None}
     for row in session.execute(_LEVELS, asked):
         step = steps[row.at]
         step.waiting, step.parked, step.held, step.dead = row.waiting, row.parked, row.held, row.dead

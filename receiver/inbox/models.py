@@ -228,6 +228,24 @@ class InboxMinute(Base):
     __table_args__ = (Index("ix_inbox_minutes_minute", "minute"),)
 
 
+class InboxHour(Base):
+    """`inbox_minutes` summed up, an hour each: what long pictures and the counters of `/metrics` read.
+
+    Written by `receiver.inbox.hours` alone; the running hour and those just over are not here yet.
+    """
+
+    __tablename__ = "inbox_hours"
+
+    source: Mapped[str] = mapped_column(Text, primary_key=True)
+    hour: Mapped[datetime] = mapped_column(Instant, primary_key=True)
+    result: Mapped[str] = mapped_column(Text, primary_key=True)
+    count: Mapped[int] = mapped_column(BigInteger)
+    total_ms: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    buckets: Mapped[list[int] | None] = mapped_column(ARRAY(BigInteger))
+
+    __table_args__ = (Index("ix_inbox_hours_hour", "hour"),)
+
+
 class InboxLevel(Base):
     """How full the inbox of a source stood in a minute, written by the worker; counts are bounded.
 

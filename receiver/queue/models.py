@@ -88,6 +88,8 @@ def queue_table_items(table: str, key: str, success: str) -> tuple[SchemaItem, .
             f"ix_{table}_dlq",
             text("updated_at DESC"),
             "id",
+            # What the status page counts by, so that it reads the index alone.
+            postgresql_include=[key, "state", "reason", "outcome", "acknowledged_at"],
             postgresql_where=text("state IN ('failed', 'expired')"),
         ),
     )

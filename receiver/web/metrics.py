@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from flask import Blueprint, Response, current_app
 from prometheus_client import CollectorRegistry
@@ -25,6 +26,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from receiver.inbox.hours import BUCKET_SUMS, MARK
 from receiver.inbox.minutes import BOUNDS_MS
 from receiver.inbox.rates import DEAD, RECEIVED, add_buckets
 from receiver.inbox.readings import Status, read_status
@@ -44,7 +46,7 @@ ENDED = frozenset({"applied", "repeat", "stale", "ignored", *DEAD})
 
 @dataclass
 class Totals:
-    """Sums over `inbox_minutes` up to a minute."""
+    """Sums over `inbox_hours` and `inbox_minutes` up to a minute."""
 
     until: datetime | None = None
     counts: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
@@ -61,30 +63,28 @@ class Totals:
         )
 
     def add(self, session: Session, until: datetime) -> None:
-        """Add the minutes from where the sums end to ``until`` (exclusive)."""
-        rows = session.execute(_MINUTES, {"since": self.until, "until": until})
-        for source, result, number, total_ms in rows:
+        """Add what was counted from where the sums end to ``until`` (exclusive); at first all the hours."""
+        if self.until is None:
+            self._add_rows(session.execute(_HOURS, {"until": until}))
+        self._add_rows(session.execute(_MINUTES, {"since": self.until, "until": until}))
+        self.until = until
+
+    def _add_rows(self, rows: Iterable[Any]) -> None:
+        for source, result, number, total_ms, sums in rows:
             self.counts[source, result] += int(number)
             if result == "applied":
                 self.applied_ms[source] += int(total_ms)
-        # Per bucket index, so that the database adds up and a few rows come over.
-        for source, index, number in session.execute(_BUCKETS, {"since": self.until, "until": until}):
-            buckets = self.buckets.setdefault(source, add_buckets(()))
-            if index <= len(buckets):
-                buckets[index - 1] += int(number)
-        self.until = until
+                known = self.buckets.setdefault(source, add_buckets(()))
+                self.buckets[source] = add_buckets((known, [int(each or 0) for each in sums]))
 
 
-_BOUNDS = (
-    " minute < :until AND (CAST(:since AS timestamptz) IS NULL OR minute >= CAST(:since AS timestamptz))"
-)
+# Hours are summed up in whole, so those up to the one of `until` count, and the minutes from there on.
+_FIRST_MINUTE = f"least(date_trunc('hour', CAST(:until AS timestamptz), 'UTC'), {MARK})"
+_SUMS = f"source, result, sum(count), sum(total_ms), ARRAY[{BUCKET_SUMS}]::bigint[]"
+_HOURS = text(f"SELECT {_SUMS} FROM inbox_hours WHERE hour < {_FIRST_MINUTE} GROUP BY 1, 2")
 _MINUTES = text(
-    "SELECT source, result, sum(count), sum(total_ms) FROM inbox_minutes WHERE" + _BOUNDS + " GROUP BY 1, 2"
-)
-_BUCKETS = text(
-    "SELECT source, b.index, sum(b.number) FROM inbox_minutes,"
-    " unnest(buckets) WITH ORDINALITY AS b(number, index)"
-    " WHERE result = 'applied' AND" + _BOUNDS + " GROUP BY 1, 2"
+    f"SELECT {_SUMS} FROM inbox_minutes WHERE minute < :until"
+    f" AND minute >= coalesce(CAST(:since AS timestamptz), {_FIRST_MINUTE}) GROUP BY 1, 2"
 )
 
 

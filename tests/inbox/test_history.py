@@ -5,15 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from receiver.clock import FixedClock
 from receiver.deps import Deps
 from receiver.inbox.history import SPANS, read_history, two_hours
+from receiver.inbox.hours import roll_up_hours
 from receiver.inbox.levels import KEEP, note_levels
 from receiver.inbox.minutes import BOUNDS_MS
-from receiver.inbox.models import InboxLevel
+from receiver.inbox.models import InboxHour, InboxLevel
 from tests.factories import NOW, make_event, make_minute, make_pause
 
 AGO = timedelta
@@ -25,7 +26,7 @@ def _level(session: Session, minutes: int, source: str = "demo", **columns: int)
     session.flush()
 
 
-@pytest.mark.parametrize("name, steps", [("1h", 60), ("24h", 96), ("7d", 84)])
+@pytest.mark.parametrize("name, steps", [("1h", 60), ("24h", 96)])
 def test_a_span_has_its_steps_up_to_now(session: Session, name: str, steps: int) -> None:
     """Every step is there, with or without rows; this minute's row stands in the last one."""
     make_minute(session, result="applied", count=5)
@@ -37,6 +38,58 @@ def test_a_span_has_its_steps_up_to_now(session: Session, name: str, steps: int)
     assert found[-1].counts == {"applied": 5}
     assert sum(step.counts.get("applied", 0) for step in found) == 5
     assert found[0].at == NOW + AGO(minutes=1) - SPANS[name].length
+
+
+def test_a_week_reads_the_hours_and_the_minutes_that_are_not_summed_up_yet(
+    deps: Deps, session: Session, clock: FixedClock
+) -> None:
+    """The pictures of a week are the same before the hours are summed up, midway, and after."""
+    for hours, number in ((0, 1), (1, 2), (2, 4), (3, 8), (30, 16), (7 * 24 - 1, 32), (7 * 24, 64)):
+        width = len(BOUNDS_MS) + 1
+        buckets = [0, number, *[0] * (width - 2)]
+        make_minute(session, result="applied", minute=NOW - AGO(hours=hours), count=number, buckets=buckets)
+    session.commit()
+    clock.move(AGO(minutes=30))
+
+    before = read_history(session, SPANS["7d"], now=clock.at)
+    assert (len(before), before[0].at) == (84, NOW - AGO(hours=7 * 24 - 1))
+    assert [step.counts["applied"] for step in before if step.counts] == [32, 16, 8 + 4, 2 + 1]
+    session.rollback()
+    while roll_up_hours(deps):
+        assert read_history(session, SPANS["7d"], now=clock.at) == before
+        session.rollback()
+    session.execute(text("DELETE FROM inbox_minutes WHERE minute < :until"), {"until": NOW})
+    assert read_history(session, SPANS["7d"], now=clock.at) == before
+
+
+def test_hours_are_summed_up_once_over_and_late_counts_are_added(
+    deps: Deps, session: Session, clock: FixedClock
+) -> None:
+    """An hour is there two minutes after its end, what comes late is added, another run changes nothing."""
+    make_minute(session, result="new", minute=NOW - AGO(minutes=1), count=5)
+    make_minute(session, result="new", minute=NOW, count=7)
+    session.commit()
+    clock.move(AGO(minutes=1))
+    assert roll_up_hours(deps) == 0
+    clock.move(AGO(minutes=1))
+    assert roll_up_hours(deps) == 1
+    make_minute(session, result="new", minute=NOW - AGO(minutes=2), count=3)
+    session.commit()
+
+    assert [roll_up_hours(deps) for _ in range(2)] == [1, 0]
+    (hour,) = session.scalars(select(InboxHour))
+    assert (hour.hour, hour.count, hour.buckets) == (NOW - AGO(hours=1), 8, None)
+
+
+def test_a_long_silence_does_not_stop_the_summing_up(deps: Deps, session: Session, clock: FixedClock) -> None:
+    """After weeks without an event the next hours are found."""
+    for days in (40, 39, 20, 1):
+        make_minute(session, result="new", minute=NOW - AGO(days=days), count=days)
+    session.commit()
+    while roll_up_hours(deps):
+        pass
+
+    assert session.scalars(select(InboxHour.count).order_by(InboxHour.hour)).all() == [40, 39, 20, 1]
 
 
 def test_results_stand_in_their_groups(session: Session) -> None:
