@@ -25,11 +25,13 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('source', 'hour', 'result', name=op.f('pk_inbox_hours')),
     if_not_exists=True)
     op.create_index('ix_inbox_hours_hour', 'inbox_hours', ['hour'], unique=False, if_not_exists=True)
+    op.create_index('ix_webhook_conflicts_conflict', 'webhook_conflicts', ['id'], unique=False, postgresql_where=sa.text("kind = 'conflict'"), if_not_exists=True)
     _replace_dlq("(updated_at DESC, id) INCLUDE (source, state, reason, outcome, acknowledged_at)")
 
 
 def downgrade() -> None:
     _replace_dlq("(updated_at DESC, id)")
+    op.drop_index('ix_webhook_conflicts_conflict', table_name='webhook_conflicts')
     op.drop_index('ix_inbox_hours_hour', table_name='inbox_hours')
     op.drop_table('inbox_hours')
 

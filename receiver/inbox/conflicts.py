@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from sqlalchemy import select, update
+from sqlalchemy import select, text, update
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
@@ -62,7 +62,8 @@ def list_conflicts(
     query = (
         select(WebhookConflict, WebhookEvent)
         .join(WebhookEvent, WebhookEvent.id == WebhookConflict.event_id)
-        .where(WebhookConflict.kind == "conflict")
+        # A literal, so that the partial index serves prepared statements too.
+        .where(text("webhook_conflicts.kind = 'conflict'"))
         .order_by(WebhookConflict.id.desc())
         .limit(max(1, min(limit, MAX_PAGE)))
     )

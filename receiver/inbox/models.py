@@ -178,6 +178,8 @@ class WebhookConflict(Base):
             "last_seen_at",
             postgresql_where=text("state = 'open' AND kind = 'conflict'"),
         ),
+        # Variants are quiet, and there may be very many.
+        Index("ix_webhook_conflicts_conflict", "id", postgresql_where=text("kind = 'conflict'")),
     )
 
 

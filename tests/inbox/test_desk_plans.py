@@ -11,13 +11,20 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.orm import Session
 
+from receiver.accounts.actions import list_actions
+from receiver.inbox.conflicts import list_conflicts
 from receiver.inbox.dead_letters import count_matching, next_matching
 from receiver.inbox.failure_groups import GroupKey, find_group, list_groups
 from receiver.inbox.filter import DEAD, NONE, Filter
 from receiver.inbox.find_events import LOOK_AT, list_events
+from receiver.inbox.find_rejections import list_rejections
+from receiver.inbox.refusals import newest_conflicts, open_conflicts
+from receiver.inbox.rejection_groups import rejection_groups
+from receiver.orders.find_orders import list_orders
 from tests.factories import NOW
 
 ENDED = 100_000
+RELATIONS = ("webhook_events", "webhook_conflicts", "webhook_rejections", "operator_actions", "orders")
 GROUPS = 6
 
 FILL = """\
@@ -35,6 +42,30 @@ FROM generate_series(1, :rows) AS n,
   LATERAL (SELECT CAST(:at AS timestamptz) + n * interval '1 millisecond' AS at) AS t"""
 
 
+MANY = 30_000
+"""Rows of each of the other lists."""
+
+LISTS = [
+    """\
+INSERT INTO webhook_conflicts (event_id, payload_sha256, kind, first_seen_at, last_seen_at, state)
+SELECT e.id, sha256(n::text::bytea), CASE WHEN n <= 100 THEN 'conflict' ELSE 'variant' END, now(), now(),
+       CASE WHEN n <= 10 THEN 'open' WHEN n <= 100 THEN 'rejected' ELSE 'open' END
+FROM generate_series(1, :many) AS n, (SELECT id FROM webhook_events LIMIT 1) e""",
+    """\
+INSERT INTO webhook_rejections (source, reason, minute, remote_address, length, count)
+SELECT 'demo', 'reason_' || n % 3, date_trunc('minute', now() - n * interval '1 minute'), '127.0.0.1', 1, 1
+FROM generate_series(1, :many) AS n""",
+    """\
+INSERT INTO operator_actions (at, actor, action, target)
+SELECT now(), 'actor ' || n % 3, 'action.' || n % 5, 'event:' || n FROM generate_series(1, :many) AS n""",
+    """\
+INSERT INTO orders (id, reference, amount_minor, currency, state, created_at, updated_at)
+SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid), 'o_' || n, 1, 'EUR',
+       CASE WHEN n % 1000 = 0 THEN 'failed' ELSE 'pending' END, now(), now()
+FROM generate_series(1, :many) AS n""",
+]
+
+
 @pytest.fixture(scope="module")
 def filled(server: Any) -> Iterator[Session]:
     """A long history, and 2,000 dead letters of six groups of each state."""
@@ -47,15 +78,17 @@ def filled(server: Any) -> Iterator[Session]:
             session.connection().exec_driver_sql("SET LOCAL synchronous_commit = off")
             for state, rows, hour in (("processed", ENDED, 1), ("failed", 2_000, 2), ("expired", 2_000, 3)):
                 session.execute(text(FILL), {"state": state, "rows": rows, "at": NOW.replace(hour=hour)})
+            for statement in LISTS:
+                session.execute(text(statement), {"many": MANY})
             session.commit()
-            session.connection().exec_driver_sql("ANALYZE webhook_events")
+            session.connection().exec_driver_sql("ANALYZE")
             session.commit()
             yield session
         engine.dispose()
 
 
-def scans_of(session: Session, ask: Any) -> list[dict[str, Any]]:
-    """The scans of webhook_events in the plans of everything that ``ask`` runs."""
+def scans_of(session: Session, ask: Any, table: str | None = "webhook_events") -> list[dict[str, Any]]:
+    """The scans of a table (None: of any) in the plans of everything that ``ask`` runs."""
     asked: list[tuple[str, Any]] = []
     connection = session.connection()
 
@@ -71,7 +104,11 @@ def scans_of(session: Session, ask: Any) -> list[dict[str, Any]]:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
         (explained,) = cursor.fetchone() or ([],)
         document = json.loads(explained) if isinstance(explained, str) else explained
-        scans += [n for n in nodes(document[0]["Plan"]) if n.get("Relation Name") == "webhook_events"]
+        scans += [
+            n
+            for n in nodes(document[0]["Plan"])
+            if n.get("Relation Name") in ((table,) if table else RELATIONS)
+        ]
     session.rollback()
     return scans
 
@@ -141,3 +178,36 @@ def test_groups_are_read_off_their_index(filled: Session) -> None:
     scans = scans_of(filled, lambda session: find_group(session, key))
     assert {scan.get("Index Name") for scan in scans} == {"ix_webhook_events_causes"}
     assert sum(read_rows(scan) for scan in scans) <= 2_000 / 3
+
+
+LOOKS: dict[str, tuple[Any, float]] = {
+    "open conflicts": (list_conflicts, 200),
+    "all conflicts": (lambda session: list_conflicts(session, state=None), 200),
+    "conflicts of a source": (lambda session: list_conflicts(session, source="nobody"), 400),
+    "open conflicts, counted": (open_conflicts, 200),
+    "newest conflicts": (newest_conflicts, 200),
+    "audit": (list_actions, 60),
+    "audit, an actor": (lambda session: list_actions(session, actor="actor 1"), 400),
+    "audit, an action": (lambda session: list_actions(session, action="action.1"), 400),
+    "audit, a target": (lambda session: list_actions(session, target="event:77"), 60),
+    "audit, nobody": (lambda session: list_actions(session, actor="nobody"), 60),
+    "rejections": (list_rejections, 5_000),
+    "rejections without rows": (lambda session: list_rejections(session, reason="none"), 5_000),
+    "rejections, grouped": (rejection_groups, 10_000),
+    "orders": (list_orders, 60),
+    "orders in a rare state": (lambda session: list_orders(session, state="failed"), 60),
+    "orders in no state": (lambda session: list_orders(session, state="disputed"), 60),
+    "an order by its reference": (lambda session: list_orders(session, text="o_77"), 60),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOOKS)
+def test_the_other_lists_read_about_a_page(filled: Session, name: str) -> None:
+    """However many rows there are, a list reads about what it shows, by an index."""
+    ask, bound = LOOKS[name]
+    scans = scans_of(filled, ask, table=None)
+
+    assert scans
+    assert "Seq Scan" not in {scan["Node Type"] for scan in scans}
+    assert sum(read_rows(scan) for scan in scans) <= bound
