@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Engine, text
 
 import receiver.accounts.models
+import receiver.alerts.models
 import receiver.inbox.models
 import receiver.inbox.view
 import receiver.orders.models  # noqa: F401 (the imports fill the metadata)

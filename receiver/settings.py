@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
 
+from receiver.alert_settings import AlertSettings
 from receiver.db import database_url
 from receiver.sources import Secret, Source, read_sources
 
@@ -49,6 +50,7 @@ class Settings:
     trusted_hosts: tuple[str, ...] = ()
     cookie_secure: bool = True
     worker_stale: timedelta = timedelta(seconds=30)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     oidc_issuer: str = ""
     oidc_client_id: str = ""
     oidc_client_secret: str = field(default="", repr=False)
@@ -79,6 +81,7 @@ class Settings:
             trusted_hosts=tuple(h.strip() for h in environ.get("TRUSTED_HOSTS", "").split(",") if h.strip()),
             cookie_secure=reader.boolean("COOKIE_SECURE", cls.cookie_secure),
             worker_stale=reader.seconds("WORKER_STALE_SECONDS", cls.worker_stale, 5, 3600),
+            alerts=AlertSettings.read(reader),
             oidc_issuer=reader.issuer(),
             oidc_client_id=environ.get("OIDC_CLIENT_ID", ""),
             oidc_client_secret=environ.get("OIDC_CLIENT_SECRET", ""),

@@ -12,7 +12,7 @@ import hmac
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ MAX_SECRETS = 8
 
 SOURCE_KEYS = {
     "provider", "secrets", "tolerance_seconds", "timestamp", "live", "account", "options", "api", "api_url",
+    "rotate_by",
 }  # fmt: skip
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -46,7 +47,8 @@ class Source:
 
     ``tolerance`` None means the provider's own window. ``live`` and ``account`` None mean that the
     source does not state them, so that they are not compared. ``api`` holds the credentials of the
-    provider's payment API by name, ``api_url`` its address where it is the merchant's own.
+    provider's payment API by name, ``api_url`` its address where it is the merchant's own. ``rotate_by``
+    is the day on which a secret or certificate of it ends.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Source:
     api: Mapping[str, Secret] = field(default_factory=dict)
     missing_api: tuple[str, ...] = ()
     api_url: str | None = None
+    rotate_by: date | None = None
 
 
 def read_sources(environ: Mapping[str, str], faults: list[str]) -> dict[str, Source]:
@@ -126,6 +129,7 @@ class _SourcesReader:
             api=api,
             missing_api=missing_api,
             api_url=self._api_url(where, table.get("api_url")),
+            rotate_by=self._day(where, "rotate_by", table.get("rotate_by")),
         )
 
     def _secrets(self, where: str, references: object) -> tuple[tuple[Secret, ...], tuple[str, ...]]:
@@ -193,6 +197,13 @@ class _SourcesReader:
             self.faults.append(f"{where}: {key} must be one of {', '.join(values)}")
             return None
         return str(value)
+
+    def _day(self, where: str, key: str, value: object) -> date | None:
+        # A datetime is a date too, and would not compare with one.
+        if value is not None and (isinstance(value, datetime) or not isinstance(value, date)):
+            self.faults.append(f"{where}: {key} must be a day such as 2027-03-31, without quotes")
+            return None
+        return value
 
     def _typed(self, where: str, key: str, value: Any, kind: type) -> Any:
         if value is not None and not isinstance(value, kind):

@@ -22,6 +22,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.schedulers.blocking import BlockingScheduler
 
+from receiver.alerts.look import look_and_tell
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import advance
 from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
@@ -39,6 +40,7 @@ BULK_REPLAY_SECONDS = 1
 BEAT_SECONDS = 5
 LEVELS_SECONDS = 20
 HOURS_SECONDS = 60
+ALERT_SECONDS = 20
 WATCH_SECONDS = 1
 
 CLOCK_JUMP = timedelta(seconds=5)
@@ -72,6 +74,7 @@ class Timetable:
             ("bulk_replay", lambda: advance(self._deps), BULK_REPLAY_SECONDS),
             ("levels", lambda: note_levels(self._deps), LEVELS_SECONDS),
             ("hours", lambda: roll_up_hours(self._deps), HOURS_SECONDS),
+            ("alert", lambda: look_and_tell(self._deps), ALERT_SECONDS),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(

@@ -37,6 +37,7 @@ def test_every_duty_runs_once_at_a_time_and_makes_up_for_missed_runs(
         "pauses",
         "bulk_replay",
         "hours",
+        "alert",
         "levels",
         "heartbeat",
     }

@@ -43,6 +43,7 @@ class Pending:
     more: bool = False
     oldest_received_at: datetime | None = None
     due_since: datetime | None = None
+    retrying_since: datetime | None = None
 
     @property
     def total(self) -> int:
@@ -183,6 +184,7 @@ def pending_by_source(session: Session, paused: set[str], *, now: datetime) -> l
             pending.parked[row.parked_reason] = pending.parked.get(row.parked_reason, 0) + row.number
         elif row.tried:
             pending.retrying += row.number
+            pending.retrying_since = row.oldest
         else:
             pending.fresh += row.number
         pending.oldest_received_at = min(pending.oldest_received_at or row.oldest, row.oldest)
