@@ -1,4 +1,4 @@
-"""Payload files that carry a signature of their own; what they all mean: `tests/web/test_every_payload.py`."""
+"""Payload files that carry a signature of their own; what all mean: `tests/web/test_every_payload.py`."""
 
 import pytest
 from werkzeug.datastructures import Headers
