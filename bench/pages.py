@@ -22,6 +22,7 @@ from bench.depth import deps_of, page, signed_in, taken_by
 from bench.ground import Ground, table
 from bench.history import fill_history
 from bench.rows import settle_down
+from receiver.inbox.hours import roll_up_hours
 from receiver.logs import configure
 
 BUDGET = 1.5
@@ -29,8 +30,12 @@ BUDGET = 1.5
 
 def paths(connection: psycopg.Connection, now: datetime) -> dict[str, str]:
     """Each page by a name, with the filters on values that have many rows, few, and none."""
-    day_ago = _utc(now - timedelta(days=1))
-    month_ago = _utc(now - timedelta(days=30))
+    begun: datetime = _one(connection, "SELECT min(received_at) FROM webhook_events")
+
+    def after(share: float) -> str:
+        """An instant after so much of the history."""
+        return _utc(begun + (now - begun) * share)
+
     event = _one(connection, "SELECT id FROM webhook_events WHERE provider_event_id = 'evt_100'")
     conflict = _one(connection, "SELECT min(id) FROM webhook_conflicts")
     rejection = _one(connection, "SELECT max(id) FROM webhook_rejections")
@@ -57,10 +62,10 @@ def paths(connection: psycopg.Connection, now: datetime) -> dict[str, str]:
         "transaction": "transaction_id=tx_77",
         "id, exact": "text=evt_77",
         "id, beginning": "text=evt_7*",
-        "from a day ago": f"from={day_ago}",
-        "to a month ago": f"to={month_ago}",
+        "from": f"from={after(0.9)}",
+        "to": f"to={after(0.5)}",
         "source and reason": "source=demo&reason=currency",
-        "dead of a day": f"state=dead&from={month_ago}&to={_utc(now - timedelta(days=29))}",
+        "dead of a time": f"state=dead&from={after(0.5)}&to={after(0.6)}",
         "place": "state=failed&place=shop.rules:apply",
         "source, type and outcome": "source=lesson&event_type=payment.succeeded&outcome=stale",
     }
@@ -72,7 +77,7 @@ def paths(connection: psycopg.Connection, now: datetime) -> dict[str, str]:
         "/status, a day": "/status?range=24h",
         "/status, a week": "/status?range=7d",
         **found,
-        "/events.csv, a day": f"/events.csv?from={_utc(now - timedelta(hours=1))}",
+        "/events.csv, an hour": f"/events.csv?from={_utc(now - timedelta(hours=1))}",
         "/events/<id>": f"/events/{event}",
         "/failures": "/failures",
         "/failures/group": f"/failures/group?{group}",
@@ -119,8 +124,12 @@ def desk(ground: Ground, events: int) -> tuple[FlaskClient, dict[str, str]]:
         settle_down(connection)
         print(f"{events:,} events written in {time.monotonic() - started:.0f} s", flush=True)
         found = paths(connection, datetime.now(UTC))
-    client = signed_in(deps_of(ground, url), role="admin")
-    return client, found
+    deps = deps_of(ground, url)
+    while roll_up_hours(deps):
+        pass
+    with psycopg.connect(url) as connection:
+        settle_down(connection)
+    return signed_in(deps, role="admin"), found
 
 
 def main() -> None:

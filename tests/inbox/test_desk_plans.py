@@ -163,7 +163,8 @@ def test_a_bulk_replay_and_its_page_read_dead_letters_alone(filled: Session, nam
         scans = scans_of(filled, ask)
         assert scans
         assert "Seq Scan" not in {scan["Node Type"] for scan in scans}
-        assert sum(read_rows(scan) for scan in scans) <= 3 * LOOK_AT
+        # The open ones are counted, fetched and looked at twice; the history that ended well is 100,000.
+        assert sum(read_rows(scan) for scan in scans) <= 5 * LOOK_AT
 
 
 @pytest.mark.slow
