@@ -19,6 +19,7 @@ from receiver.logs import configure
 from receiver.settings import Settings, SettingsError
 from receiver.web import pages, webhooks
 from receiver.web.intake_counts import IntakeCounts
+from receiver.web.worker_watch import WorkerWatch
 
 db = SQLAlchemy(model_class=Base)
 """Flask-SQLAlchemy on our own declarative base: the pages' engine and, in a shell, `db.session`."""
@@ -41,6 +42,7 @@ def create_app(deps: Deps | None = None) -> Flask:
     app.extensions["receiver"] = deps
     app.extensions["intake"] = Intake(deps)
     app.extensions["intake_counts"] = IntakeCounts(deps)
+    app.extensions["worker_watch"] = WorkerWatch(deps)
     app.register_blueprint(webhooks.blueprint)
     # Before the pages, which put the proxy's word in front: the door must hear it too.
     app.wsgi_app = webhooks.Door(app)  # type: ignore[method-assign]

@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 from sqlalchemy.orm import Session
 
 from receiver.accounts.models import User
+from receiver.alerts.models import Alert
 from receiver.dice import uuid7
 from receiver.inbox.models import (
     InboxMinute,
@@ -352,3 +353,24 @@ def make_user(session: Session, *, name: str = "olga", role: str = "operator", *
     session.add(user)
     session.flush()
     return user
+
+
+def make_alert(session: Session, **columns: Any) -> Alert:
+    """An alert that stands open."""
+    at = columns.get("opened_at", NOW)
+    values: dict[str, Any] = {
+        "kind": "silence",
+        "key": "demo",
+        "level": "page",
+        "step": 1,
+        "facts": {"expected": 40, "last": "2026-03-01T11:00:00+00:00"},
+        "since": at - timedelta(hours=1),
+        "seen_at": at,
+        "opened_at": at,
+        "noticed_at": at,
+        **columns,
+    }
+    alert = Alert(**values)
+    session.add(alert)
+    session.flush()
+    return alert

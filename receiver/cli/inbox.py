@@ -18,6 +18,7 @@ from receiver.inbox.filter import DEAD, STATES, Filter, FilterError
 from receiver.inbox.find_events import EventDetail, find_event, list_events
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.readings import read_status
+from receiver.inbox.waiting import waits_for
 from receiver.money import format_amount
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -47,6 +48,7 @@ EVENT_KEYS = (
     "give_up_at",
     "finished_at",
     "acknowledged_at",
+    "waits_for",
 )
 
 
@@ -118,6 +120,7 @@ def find_events(deps: Deps, wanted: Filter, limit: int) -> list[WebhookEvent]:
 @inbox.command("list")
 @click.option("--state", type=click.Choice((*STATES, DEAD)))
 @click.option("--parked", is_flag=True, help="Only events that wait for an order or an earlier event.")
+@click.option("--expires-before", help="Only pending events whose deadline lies before this time.")
 @filter_options
 @click.option("--limit", type=click.IntRange(1, 1_000_000), default=50, show_default=True)
 @json_option
@@ -167,18 +170,27 @@ def show(event: str, payload: bool, as_json: bool) -> None:
 @inbox.command("monitor")
 @click.option("--max-pending", type=click.IntRange(0), default=1000, show_default=True)
 @click.option("--max-age", type=click.IntRange(0), help="Seconds that the oldest pending event may wait.")
+@click.option("--max-expiring", type=click.IntRange(0), help="Events that may soon expire.")
 @click.option("--max-failed", type=click.IntRange(0), help="Dead letters that may stand unacknowledged.")
 @json_option
-def monitor(max_pending: int, max_age: int | None, max_failed: int | None, as_json: bool) -> None:
+def monitor(
+    max_pending: int, max_age: int | None, max_expiring: int | None, max_failed: int | None, as_json: bool
+) -> None:
     """Compare the backlog with thresholds; ends with code 1 when one is passed. Held events do not count."""
     with desk() as deps, deps.sessions() as session:
-        status = read_status(session, stale=deps.settings.worker_stale, sources=deps.settings.sources)
+        status = read_status(
+            session,
+            stale=deps.settings.worker_stale,
+            sources=deps.settings.sources,
+            soon=deps.settings.alerts.expiry,
+        )
     held = sum(count.number for count in status.held.values())
     oldest = status.oldest_pending_at
     age = 0 if oldest is None else int((status.now - oldest).total_seconds())
     readings = [
         ("pending", status.pending_total.number - held, max_pending),
         ("oldest_pending_seconds", age, max_age),
+        ("expiring", sum(soon.count for soon in status.expiring), max_expiring),
         ("failed", status.dead_total.number, max_failed),
     ]
     passed = [name for name, value, most in readings if most is not None and value > most]
@@ -226,7 +238,9 @@ def _print_events(rows: Sequence[WebhookEvent], as_json: bool, empty: str) -> No
 
 
 def _event_json(event: WebhookEvent) -> dict[str, Any]:
-    return {key: getattr(event, key) for key in EVENT_KEYS}
+    waits = waits_for(event)
+    known = {"waits_for": None if waits is None else waits.text}
+    return {key: known.get(key, getattr(event, key, None)) for key in EVENT_KEYS}
 
 
 def _detail_json(detail: EventDetail) -> dict[str, Any]:
@@ -243,7 +257,7 @@ def _detail_json(detail: EventDetail) -> dict[str, Any]:
 
 def _print_detail(detail: EventDetail) -> None:
     event = detail.event
-    amount = ""
+    amount, waits = "", waits_for(event)
     if event.amount_minor is not None and event.currency:
         amount = format_amount(event.amount_minor, event.currency)
     print_facts(
@@ -257,6 +271,9 @@ def _print_detail(detail: EventDetail) -> None:
             ("state", event.state),
             ("outcome", event.outcome),
             ("why", event.last_error or event.reason or event.parked_reason),
+            ("waits for" if event.state == "pending" else "waited for", waits.text if waits else None),
+            ("then", waits.command if waits else None),
+            ("tried until", f"{event.give_up_at:%Y-%m-%d %H:%M:%SZ}" if event.finished_at is None else None),
             ("received", f"{event.received_at:%Y-%m-%d %H:%M:%SZ}, {event.receipts} times"),
         ]
     )

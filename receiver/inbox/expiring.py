@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from receiver.inbox.counts import LOOK_AT
+
+SOON = timedelta(hours=12)
+"""How long before its deadline a row is warned of, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Filter:
     exactly, or its beginning when it ends with ``*``. ``parked`` asks for parked rows alone.
     ``from_`` (inclusive) and ``to`` (exclusive) bound the time of receipt. ``place`` is where in our
     code the last attempt broke (``module:function``); ``event_type`` and ``place`` may be NONE.
+    ``expires_before`` asks for pending rows whose deadline lies before it.
     """
 
     state: str | None = None
@@ -51,6 +52,7 @@ class Filter:
     from_: datetime | None = None
     to: datetime | None = None
     place: str | None = None
+    expires_before: datetime | None = None
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> Self:
@@ -117,7 +119,7 @@ def _read(name: str, text: str) -> object:
         if text not in ("0", "1"):
             raise FilterError(name, "parked is 0 or 1")
         return text == "1"
-    if name in ("from", "to"):
+    if name in ("from", "to", "expires_before"):
         return parse_time(name, text)
     return text
 

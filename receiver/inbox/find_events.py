@@ -12,7 +12,19 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, any_, func, literal_column, or_, select, text, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    TextClause,
+    and_,
+    any_,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    tuple_,
+)
 from sqlalchemy.orm import Session, aliased
 
 from receiver.dice import uuid7
@@ -124,27 +136,37 @@ def rows_by_index(session: Session, filter: Filter) -> Select[WebhookEvent]:  # 
         query = query.where(WebhookEvent.id >= _first_id(filter.from_ - ID_SLACK))
     if filter.to is not None:
         query = query.where(WebhookEvent.id < _first_id(filter.to + ID_SLACK))
-    state = "pending" if filter.parked else filter.state
+    state = "pending" if filter.parked or filter.expires_before is not None else filter.state
     if state in ("failed", "expired", DEAD):
         # Dead letters have an index in the order of their ids: no number of them makes a page slower.
         return query.where(text(f"webhook_events.{_DEAD_LETTERS}"))
-    return _in_state(session, query, _WAITING[state]) if state in _WAITING else query
+    if filter.expires_before is not None:
+        return _ends_before(session, query, filter.expires_before)
+    return _in_state(session, query, text(_WAITING[state])) if state in _WAITING else query
 
 
-def _in_state(session: Session, query: Select[WebhookEvent], state: str) -> Select[WebhookEvent]:
+def _ends_before(session: Session, query: Select[WebhookEvent], until: datetime) -> Select[WebhookEvent]:
+    """Pending rows near their deadline, which have an index of their own while they are few."""
+    soon = and_(text(_WAITING["pending"]), WebhookEvent.give_up_at < until)
+    return _in_state(session, query, soon)
+
+
+def _in_state(
+    session: Session, query: Select[WebhookEvent], state: ColumnElement[bool] | TextClause
+) -> Select[WebhookEvent]:
     """The rows of a state that few rows are in, in the order of their ids.
 
     The partial indexes stand in the order of due times and ends, so that the planner would rather
     walk all ids backwards until it has met enough rows: for ever, when they are few and old. While
     they are few, they are fetched first.
     """
-    few = select(WebhookEvent.id).where(text(state)).limit(FEW + 1)
+    few = select(WebhookEvent.id).where(state).limit(FEW + 1)
     number: int = session.execute(select(func.count()).select_from(few.subquery())).scalar_one()
     if number <= FEW:
         # As an array their ids are looked up one by one; as a sub-select the whole table is read for them.
         ids = func.array(select(few.cte("few").c.id).scalar_subquery())
         return query.where(WebhookEvent.id == any_(ids))
-    return query.where(text(f"webhook_events.{state}"))
+    return query.where(state)
 
 
 def _first_id(at: datetime) -> UUID:
@@ -177,6 +199,9 @@ def the_rest(filter: Filter, row: Any) -> list[ColumnElement[bool]]:  # noqa: A0
         conditions.append(row.outcome == filter.outcome)
     if filter.parked:
         conditions.append(row.parked_reason.is_not(None))
+    if filter.expires_before is not None:
+        conditions.append(row.state == "pending")
+        conditions.append(row.give_up_at < filter.expires_before)
     if filter.event_type == NONE:
         conditions.append(row.event_type.is_(None))
     if filter.place is not None:

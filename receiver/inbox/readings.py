@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from receiver.db import at
 from receiver.inbox.counts import LOOK_AT, Count, bounded
+from receiver.inbox.expiring import SOON, Expiring, expiring_by_source
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.rates import SourceRate, read_rates
 from receiver.inbox.refusals import Rejected, open_conflicts, rejections
@@ -92,6 +93,8 @@ class Status:
     open_conflicts: Count
     rejections: Sequence[Rejected]
     pauses: Sequence[Pause]
+    expiring: Sequence[Expiring] = ()
+    soon: timedelta = SOON
 
     @property
     def pending_total(self) -> Count:
@@ -121,17 +124,26 @@ class Status:
 
 
 def read_status(
-    session: Session, *, stale: timedelta, sources: Iterable[str] = (), now: datetime | None = None
+    session: Session,
+    *,
+    stale: timedelta,
+    sources: Iterable[str] = (),
+    soon: timedelta = SOON,
+    now: datetime | None = None,
 ) -> Status:
-    """Read the whole status. ``sources`` are the configured ones; ``stale`` bounds a worker's silence."""
+    """Read the whole status. ``sources`` are the configured ones; ``stale`` bounds a worker's silence.
+
+    What expires within ``soon`` is read too.
+    """
     instant: datetime = session.execute(select(at(now))).scalar_one()
     pauses = list_pauses(session, INBOX)
     workers = list_workers(session)
     dead, dead_more = dead_letters(session)
     in_flight, lease_over = _in_flight(session, instant)
+    paused = {pause.key for pause in pauses}
     return Status(
         now=instant,
-        pending=pending_by_source(session, {pause.key for pause in pauses}, now=instant),
+        pending=pending_by_source(session, paused, now=instant),
         parked_groups=parked_groups(session),
         in_flight=in_flight,
         lease_over=lease_over,
@@ -144,6 +156,8 @@ def read_status(
         open_conflicts=open_conflicts(session),
         rejections=rejections(session, since=instant - timedelta(hours=1)),
         pauses=pauses,
+        expiring=expiring_by_source(session, paused, until=instant + soon),
+        soon=soon,
     )
 
 

@@ -17,6 +17,7 @@ from receiver.inbox.find_events import EventDetail, find_event, list_events
 from receiver.inbox.reasons import OUTCOMES, REFUSED
 from receiver.inbox.release import NotReleasable, check_release, reject_event, release_event
 from receiver.inbox.replay import NotReplayable, RowChanged, UnknownEvent, preview_replay, replay_event
+from receiver.inbox.waiting import waits_for
 from receiver.web.access import needs
 from receiver.web.bodies import MAX_SHOWN, as_text, header_pairs, pretty
 from receiver.web.current import actor, current_deps, statement_time, transaction
@@ -79,6 +80,7 @@ def show(event_id: UUID) -> Any:
         pairs=_pairs(detail),
         waives=_waives(detail),
         preview=_preview(event_id) if detail.event.state not in ("pending", "in_flight") else None,
+        waits=waits_for(detail.event),
         replayable=_replayable(detail),
         never_carries=_never_carries(detail.event.source),
     )

@@ -47,8 +47,17 @@ def post_fork(_arbiter: Any, _worker: Any) -> None:
     BaseServer.max_accept = 1
 
 
+def post_worker_init(worker: Any) -> None:
+    """Let each process look at the workers: with none left, nobody else would tell."""
+    extensions = getattr(getattr(worker, "wsgi", None), "extensions", {})
+    if "worker_watch" in extensions:
+        extensions["worker_watch"].start()
+
+
 def worker_exit(_arbiter: Any, worker: Any) -> None:
     """Write what the process counted in its last second."""
     extensions = getattr(getattr(worker, "wsgi", None), "extensions", {})
+    if "worker_watch" in extensions:
+        extensions["worker_watch"].close()
     if "intake_counts" in extensions:
         extensions["intake_counts"].close()

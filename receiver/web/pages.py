@@ -14,6 +14,7 @@ from receiver.deps import Deps
 from receiver.web import (
     access,
     account_pages,
+    alert_pages,
     audit_page,
     conflict_pages,
     errors,
@@ -51,6 +52,7 @@ BLUEPRINTS = (
     replay_pages.blueprint,
     conflict_pages.blueprint,
     rejection_pages.blueprint,
+    alert_pages.blueprint,
     order_pages.blueprint,
     source_pages.blueprint,
     audit_page.blueprint,

@@ -7,6 +7,7 @@ from typing import Any
 from flask import Blueprint, render_template, request, url_for
 
 from receiver.accounts.actions import list_actions
+from receiver.alerts.list_alerts import open_alerts
 from receiver.inbox.filter import FilterError
 from receiver.inbox.history import SPANS, Span, read_history, two_hours
 from receiver.inbox.readings import Status, read_status
@@ -38,8 +39,13 @@ def page() -> Any:
     span = _span()
     with transaction() as session:
         status = read_status(
-            session, stale=settings.worker_stale, sources=settings.sources, now=statement_time()
+            session,
+            stale=settings.worker_stale,
+            sources=settings.sources,
+            soon=settings.alerts.expiry,
+            now=statement_time(),
         )
+        alerts = open_alerts(session)
         conflicts = newest_conflicts(session) if status.open_conflicts else []
         steps = read_history(session, span, now=status.now)
         hours = two_hours(session, now=status.now)
@@ -48,7 +54,7 @@ def page() -> Any:
     return render_template(
         "status.html",
         status=status,
-        verdict=judge(status, faults),
+        verdict=judge(status, faults, alerts),
         conflicts=conflicts,
         sources=source_lights(status, faults),
         workers=worker_lights(status.workers, now=status.now, stale=settings.worker_stale),

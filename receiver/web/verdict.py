@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from urllib.parse import urlencode
 
+from receiver.alerts.models import Alert
+from receiver.alerts.words import headline
+from receiver.inbox.filter import Filter
 from receiver.inbox.readings import Status
 from receiver.web.wording import span, words
 
@@ -36,6 +40,9 @@ class Verdict:
     findings: tuple[Finding, ...]
 
 
+SHOWN_HERE = frozenset({"no_worker", "backlog", "dead_letters", "expiring", "conflict", "rejections"})
+"""Alerts whose readings the status shows by itself, also while nobody keeps alerts."""
+
 HEADLINES = {
     GREEN: "Money is moving",
     AMBER: "Money is moving; something wants a look",
@@ -43,11 +50,26 @@ HEADLINES = {
 }
 
 
-def judge(status: Status, source_faults: Mapping[str, list[str]]) -> Verdict:
-    """Judge a status. ``source_faults`` are the sentences about each source's settings."""
-    findings = [*_red(status), *_amber(status, source_faults)]
+def judge(status: Status, source_faults: Mapping[str, list[str]], alerts: Sequence[Alert] = ()) -> Verdict:
+    """Judge a status. ``source_faults`` are the sentences about each source's settings.
+
+    Of ``alerts``, those that stand open, what the status does not show itself is added.
+    """
+    told = [_alert(alert) for alert in alerts if alert.kind not in SHOWN_HERE]
+    findings = [
+        *_red(status),
+        *(finding for finding in told if finding.level == RED),
+        *_amber(status, source_faults),
+        *(finding for finding in told if finding.level == AMBER),
+    ]
     level = findings[0].level if findings else GREEN
     return Verdict(level, HEADLINES[level], tuple(findings))
+
+
+def _alert(alert: Alert) -> Finding:
+    level = RED if alert.level == "page" else AMBER
+    says = headline(alert.kind, alert.key, alert.facts)
+    return Finding(level, f"{says[:1].upper()}{says[1:]}.", "/alerts")
 
 
 def _red(status: Status) -> list[Finding]:
@@ -105,6 +127,13 @@ def _amber(status: Status, source_faults: Mapping[str, list[str]]) -> list[Findi
         found.append(
             Finding(AMBER, f"{number} event{_s(number)} parked for more than 10 minutes.", "/events?parked=1")
         )
+    if status.expiring:
+        number = sum(soon.count for soon in status.expiring)
+        first = span((status.expiring[0].first - status.now).total_seconds())
+        text = f"{number} event{_s(number)} will expire within {span(status.soon.total_seconds())}"
+        text += f", the first in {first}."
+        until = Filter(expires_before=status.now + status.soon)
+        found.append(Finding(AMBER, text, "/events?" + urlencode(until.as_query())))
     for pause in status.pauses:
         held = status.held.get(pause.key)
         text = f"Source {pause.key} is paused by {pause.by}: {held or 'nothing'} held so far."

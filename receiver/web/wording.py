@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from receiver.inbox.filter import Filter
 from receiver.inbox.reasons import OUTCOMES, help_for, rejection_means
+from receiver.inbox.waiting import register_command
 from receiver.money import format_amount
 from receiver.web.current import current_deps
 
@@ -36,6 +37,7 @@ def teach(app: Flask) -> None:
     app.jinja_env.globals.update(
         order_url=order_url, target_url=target_url, help_for=help_for, rejection_means=rejection_means
     )
+    app.jinja_env.globals.update(register_command=register_command)
     app.jinja_env.globals.update(outcome_words=lambda outcome: OUTCOMES.get(outcome, ""))
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
@@ -157,6 +159,8 @@ def target_url(target: str) -> str | None:
         return f"/{'events' if kind == 'event' else 'replays'}/{name}"
     if kind == "conflict" and name.isascii() and name.isdigit():
         return f"/conflicts/{name}"
+    if kind == "alert":
+        return url_for("alerts.index")
     if kind == "source" and name:
         return url_for("sources.show", name=name)
     return None

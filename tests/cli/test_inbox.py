@@ -29,7 +29,8 @@ def test_events_are_listed_by_filter(shell: Shell, deps: Deps) -> None:
     assert ids("--state", "failed") == ids("--code", "amount") == ids("--order", "o1") == ["evt_a1"]
     assert ids("--source", "lesson") == ids("--outcome", "applied") == ["evt_a2"]
     assert ids("--id", "evt_a*") == ["evt_a2", "evt_a1"]
-    assert ids("--parked") == ["evt_b1"]
+    assert ids("--parked") == ids("--expires-before", "2026-03-05") == ["evt_b1"]
+    assert ids("--expires-before", "2026-03-02") == []
     assert ids("--limit", "1") == ["evt_b1"]
     assert "evt_a1" in shell("inbox", "list").stdout
 
@@ -173,5 +174,6 @@ def test_monitor_ends_with_1_when_a_threshold_is_passed(shell: Shell, deps: Deps
     assert shell("inbox", "monitor", "--max-pending", "0").exit_code == 1
     assert shell("inbox", "monitor", "--max-age", "60").exit_code == 1
     assert shell("inbox", "monitor", "--max-failed", "0", "--json").exit_code == 1
+    assert shell("inbox", "monitor", "--max-expiring", "0").exit_code == 1
     shell("inbox", "pause", "demo", "--reason", "drill")
     assert answered(shell("inbox", "monitor", "--max-pending", "0", "--json"))["held"] == 1

@@ -59,6 +59,7 @@ class Showcase:
             "/failures/group?source=demo&reason=amount&event_type=payment.succeeded&place=-",
             f"/failures/group?source=demo&reason=unreadable_amount&event_type={quote(MARKUP)}&place=-",
             "/events/00000000-0000-0000-0000-000000000000",
+            "/alerts",
         ]
 
 

@@ -25,6 +25,8 @@ PAGES = (
     "/audit",
     "/conflicts",
     "/rejections",
+    "/alerts",
+    "/events?expires_before=2026-03-02T12:00Z",
     "/replays",
     "/account",
     "/status?range=24h",

@@ -7,10 +7,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy.orm import Session
 
+from receiver.alerts.list_alerts import open_alerts
 from receiver.inbox.readings import read_status
 from receiver.web.verdict import AMBER, GREEN, RED, judge
 from tests.factories import (
     NOW,
+    make_alert,
     make_conflict,
     make_event,
     make_pause,
@@ -21,7 +23,7 @@ from tests.factories import (
 
 def _levels(session: Session, faults: dict[str, list[str]] | None = None) -> list[str]:
     status = read_status(session, stale=timedelta(seconds=30), now=NOW)
-    verdict = judge(status, faults or {})
+    verdict = judge(status, faults or {}, open_alerts(session))
     levels = [finding.level for finding in verdict.findings]
     assert levels == sorted(levels, key=[RED, AMBER].index)
     assert verdict.level == (levels[0] if levels else GREEN)
@@ -95,3 +97,32 @@ def test_held_rows_are_not_stuck(session: Session) -> None:
     make_event(session, at=NOW - timedelta(days=2), next_attempt_at=NOW - timedelta(days=2))
     make_event(session, attempts=2, parked_reason="order_unknown", parked_at=NOW - timedelta(days=2))
     assert _levels(session) == [AMBER]
+
+
+def test_alerts_are_told_by_their_level(session: Session) -> None:
+    """What pages is red, the rest amber; what the status shows itself is not said twice."""
+    make_worker(session)
+    make_alert(session, kind="secret_ends", level="warn", facts={"rotate_by": "2026-03-09"})
+    make_alert(session)
+    make_alert(session, kind="conflict")
+    make_alert(session, kind="drift", closed_at=NOW, facts={"count": 3})
+
+    assert _levels(session) == [RED, AMBER]
+
+
+def test_what_expires_soon_is_amber(session: Session) -> None:
+    """An event twelve hours before its deadline is warned of; held ones never end."""
+    make_worker(session)
+    make_event(session, give_up_at=NOW + timedelta(hours=11), next_attempt_at=NOW)
+    make_event(session, give_up_at=NOW + timedelta(hours=13), next_attempt_at=NOW)
+    make_event(session, give_up_at=NOW + timedelta(hours=1), next_attempt_at=NOW, source="held")
+    make_pause(session, "held")
+    status = read_status(session, stale=timedelta(seconds=30), now=NOW)
+
+    said = [finding for finding in judge(status, {}).findings if "expire" in finding.text]
+    assert [(finding.text, finding.href) for finding in said] == [
+        (
+            "1 event will expire within 12 h, the first in 11 h.",
+            "/events?expires_before=2026-03-02T00%3A00%3A00Z",
+        )
+    ]
