@@ -111,7 +111,7 @@ FROM webhook_events WHERE finished_at IS NOT NULL GROUP BY 1, 2, 3
 """,
     """\
 INSERT INTO inbox_levels (source, minute, waiting, parked, held, dead, oldest_seconds)
-SELECT 'demo', date_trunc('minute', now()) - interval '1 minute' * n, 5, 5, 0, 100, 60
+SELECT '', date_trunc('minute', now()) - interval '1 minute' * n, 5, 5, 0, 100, 60
 FROM generate_series(0, (SELECT extract(epoch FROM max(received_at) - min(received_at))::int / 60
                          FROM webhook_events)) AS n
 """,

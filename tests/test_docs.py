@@ -166,3 +166,18 @@ def test_defaults_are_the_documented_ones(tmp_path: Path) -> None:
 
     assert len(given) >= 15
     assert Settings.from_env({**environ, **given}) == Settings.from_env(environ)
+
+
+def test_the_table_of_providers_is_complete_and_true() -> None:
+    """README's table names every provider that is spoken, and what is always read back."""
+    from receiver.providers.registry import names, provider
+
+    section = (ROOT / "README.md").read_text().split("## Providers")[1].split("\n## ")[0]
+    rows = [line.split("|") for line in section.splitlines() if line.startswith("| `")]
+    named = {
+        name: row for row in rows for name in re.findall(r"`([a-z0-9_]+)`", row[1]) if name != "provider"
+    }
+
+    assert set(named) == set(names())
+    always = {name for name, row in named.items() if "**always**" in row[4]}
+    assert always == {name for name in names() if provider(name).confirm_by_fetch}

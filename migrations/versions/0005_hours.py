@@ -26,11 +26,17 @@ def upgrade() -> None:
     if_not_exists=True)
     op.create_index('ix_inbox_hours_hour', 'inbox_hours', ['hour'], unique=False, if_not_exists=True)
     op.create_index('ix_webhook_conflicts_conflict', 'webhook_conflicts', ['id'], unique=False, postgresql_where=sa.text("kind = 'conflict'"), if_not_exists=True)
+    op.execute(
+        "INSERT INTO inbox_levels (source, minute, waiting, parked, held, dead, oldest_seconds)"
+        " SELECT '', minute, sum(waiting), sum(parked), sum(held), sum(dead), max(oldest_seconds)"
+        " FROM inbox_levels WHERE source <> '' GROUP BY minute ON CONFLICT DO NOTHING"
+    )
     _replace_dlq("(updated_at DESC, id) INCLUDE (source, state, reason, outcome, acknowledged_at)")
 
 
 def downgrade() -> None:
     _replace_dlq("(updated_at DESC, id)")
+    op.execute("DELETE FROM inbox_levels WHERE source = ''")
     op.drop_index('ix_webhook_conflicts_conflict', table_name='webhook_conflicts')
     op.drop_index('ix_inbox_hours_hour', table_name='inbox_hours')
     op.drop_table('inbox_hours')

@@ -252,6 +252,14 @@ def _detail_json(detail: EventDetail) -> dict[str, Any]:
         "payload": None if detail.payload is None else detail.payload.payload.decode("utf-8", "replace"),
         "attempts_made": [{key: getattr(row, key) for key in attempts} for row in detail.attempts],
         "conflicts": [{key: getattr(row, key) for key in conflicts} for row in detail.conflicts],
+        "read_back": [
+            {
+                "fetched_at": row.fetched_at,
+                "status": row.status,
+                "body": None if row.body is None else row.body.decode("utf-8", "replace"),
+            }
+            for row in detail.fetches
+        ],
     }
 
 
@@ -275,6 +283,10 @@ def _print_detail(detail: EventDetail) -> None:
             ("then", waits.command if waits else None),
             ("tried until", f"{event.give_up_at:%Y-%m-%d %H:%M:%SZ}" if event.finished_at is None else None),
             ("received", f"{event.received_at:%Y-%m-%d %H:%M:%SZ}, {event.receipts} times"),
+            *(
+                ("read back", f"{row.fetched_at:%Y-%m-%d %H:%M:%SZ}, the API answered {row.status}")
+                for row in detail.fetches
+            ),
         ]
     )
     click.echo()

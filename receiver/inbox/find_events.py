@@ -29,7 +29,13 @@ from sqlalchemy.orm import Session, aliased
 
 from receiver.dice import uuid7
 from receiver.inbox.filter import DEAD, NONE, Filter, FilterError
-from receiver.inbox.models import WebhookConflict, WebhookEvent, WebhookEventAttempt, WebhookPayload
+from receiver.inbox.models import (
+    WebhookConflict,
+    WebhookEvent,
+    WebhookEventAttempt,
+    WebhookFetch,
+    WebhookPayload,
+)
 from receiver.orders.models import LedgerEntry, Order, OrderTransaction
 
 __all__ = [
@@ -69,7 +75,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class EventDetail:
-    """One event with all that belongs to it; ``order`` is the one it names or its transaction's."""
+    """One event with all that belongs to it; ``order`` is the one it names or its transaction's.
+
+    ``fetches``: the answers of the provider's API by which it was confirmed, the newest first.
+    """
 
     event: WebhookEvent
     payload: WebhookPayload | None
@@ -77,6 +86,7 @@ class EventDetail:
     conflicts: Sequence[WebhookConflict]
     order: Order | None
     ledger: Sequence[LedgerEntry]
+    fetches: Sequence[WebhookFetch] = ()
 
     @property
     def order_reference(self) -> str | None:
@@ -241,7 +251,13 @@ def find_event(session: Session, event_id: UUID) -> EventDetail | None:
             .where(LedgerEntry.order_id == order.id, LedgerEntry.event_id == event_id)
             .order_by(LedgerEntry.id)
         ).all()
-    return EventDetail(event, payload, attempts, conflicts, order, ledger)
+    fetches = session.scalars(
+        select(WebhookFetch)
+        .where(WebhookFetch.event_id == event_id)
+        .order_by(WebhookFetch.id.desc())
+        .limit(20)
+    ).all()
+    return EventDetail(event, payload, attempts, conflicts, order, ledger, fetches)
 
 
 def order_of_event(session: Session, event: WebhookEvent) -> Order | None:

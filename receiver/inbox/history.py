@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from receiver.inbox.hours import BUCKET_SUMS, MARK
+from receiver.inbox.levels import ALL
 from receiver.inbox.minutes import percentile_ms
 from receiver.inbox.rates import DEAD, RECEIVED
 
@@ -87,12 +88,8 @@ _HOURLY = text(_READ.format(sums=BUCKET_SUMS, rows=_SPAN_OF_HOURS))
 _LEVELS = text(
     """\
 SELECT date_bin(CAST(:step AS interval), minute, CAST(:since AS timestamptz)) AS at, max(waiting) AS waiting,
-       max(parked) AS parked, max(held) AS held, max(dead) AS dead, max(oldest) AS oldest
-FROM (
-  SELECT minute, sum(waiting)::bigint AS waiting, sum(parked)::bigint AS parked, sum(held)::bigint AS held,
-         sum(dead)::bigint AS dead, max(oldest_seconds) AS oldest
-  FROM inbox_levels WHERE minute >= :since AND minute < :until GROUP BY minute
-) m GROUP BY 1"""
+       max(parked) AS parked, max(held) AS held, max(dead) AS dead, max(oldest_seconds) AS oldest
+FROM inbox_levels WHERE source = :all AND minute >= :since AND minute < :until GROUP BY 1"""
 )
 
 
@@ -115,7 +112,7 @@ def read_history(session: Session, span: Span, *, now: datetime) -> Sequence[Ste
             buckets = [int(number or 0) for number in row.buckets]
             found = {share: percentile_ms(buckets, share) for share in SHARES}
             step.percentiles = {share: ms for share, ms in found.items() if ms is not None}
-    for row in session.execute(_LEVELS, asked):
+    for row in session.execute(_LEVELS, {**asked, "all": ALL}):
         step = steps[row.at]
         step.waiting, step.parked, step.held, step.dead = row.waiting, row.parked, row.held, row.dead
         step.oldest_seconds = row.oldest

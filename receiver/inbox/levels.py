@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
@@ -16,6 +17,9 @@ from receiver.inbox.table import INBOX
 from receiver.queue.pauses import list_pauses
 
 KEEP = timedelta(days=35)
+
+ALL = ""
+"""The source under which the sums of all sources are noted: pictures read one row a minute."""
 
 _NOTE = text(
     """\
@@ -44,12 +48,11 @@ def _note(session: Session, configured: set[str], now: datetime) -> int:
     for group in dead_letters(session)[0]:
         dead[group.source] = dead.get(group.source, 0) + group.count
     # A source that has nothing gets its row too: no row means that no worker looked.
-    sources = sorted({*configured, *pending, *dead})
-    for source in sources:
+    rows: list[dict[str, Any]] = []
+    for source in sorted({*configured, *pending, *dead}):
         found = pending.get(source, Pending(source))
         oldest = found.oldest_received_at
-        session.execute(
-            _NOTE,
+        rows.append(
             {
                 "source": source,
                 "minute": minute_of(now),
@@ -58,6 +61,10 @@ def _note(session: Session, configured: set[str], now: datetime) -> int:
                 "held": found.held,
                 "dead": dead.get(source, 0),
                 "oldest_seconds": None if oldest is None else max(0, int((now - oldest).total_seconds())),
-            },
+            }
         )
-    return len(sources)
+    ages = [row["oldest_seconds"] for row in rows if row["oldest_seconds"] is not None]
+    sums = {name: sum(row[name] for row in rows) for name in ("waiting", "parked", "held", "dead")}
+    together = {"source": ALL, "minute": minute_of(now), **sums, "oldest_seconds": max(ages, default=None)}
+    session.execute(_NOTE, [together, *rows])
+    return len(rows)

@@ -249,7 +249,8 @@ class InboxHour(Base):
 
 
 class InboxLevel(Base):
-    """How full the inbox of a source stood in a minute, written by the worker; counts are bounded.
+    """How full the inbox of a source stood in a minute, written by the worker; counts are bounded. A row
+    of the empty source holds the sums of all.
 
     ``waiting`` rows are pending, neither parked nor held. ``oldest_seconds`` is the age of the oldest
     pending row that is not held, None where there is none.

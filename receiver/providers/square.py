@@ -98,4 +98,5 @@ SQUARE = Provider(
     signed=("options.notification_url", "body"),
     reference_option=True,
     option_names=frozenset({"notification_url"}),
+    needed_options=frozenset({"notification_url"}),
 )

@@ -99,6 +99,20 @@ def payload(event_id: UUID) -> Response:
     return response
 
 
+@blueprint.get("/events/<uuid:event_id>/read-back/<int:fetch_id>")
+def fetched(event_id: UUID, fetch_id: int) -> Response:
+    """The exact bytes that the provider's API answered, as a download that no browser interprets."""
+    with transaction() as session:
+        detail = find_event(session, event_id)
+        found = [fetch for fetch in detail.fetches if fetch.id == fetch_id] if detail else []
+        body = found[0].body if found else None
+    if body is None:
+        abort(404, "There is no such answer, or it was erased.")
+    response = Response(body, mimetype="application/octet-stream")
+    response.headers["Content-Disposition"] = f'attachment; filename="{event_id}-{fetch_id}.bin"'
+    return response
+
+
 @blueprint.post("/events/<uuid:event_id>/replay")
 @needs("operator")
 def replay(event_id: UUID) -> Any:

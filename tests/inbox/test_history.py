@@ -12,7 +12,7 @@ from receiver.clock import FixedClock
 from receiver.deps import Deps
 from receiver.inbox.history import SPANS, read_history, two_hours
 from receiver.inbox.hours import roll_up_hours
-from receiver.inbox.levels import KEEP, note_levels
+from receiver.inbox.levels import ALL, KEEP, note_levels
 from receiver.inbox.minutes import BOUNDS_MS
 from receiver.inbox.models import InboxHour, InboxLevel
 from tests.factories import NOW, make_event, make_minute, make_pause
@@ -117,10 +117,10 @@ def test_percentiles_are_of_all_sources_of_a_step(session: Session) -> None:
 
 
 def test_levels_are_the_highest_of_a_step_over_all_sources(session: Session) -> None:
-    """Sources of a minute are added, minutes of a step compared; no row means that nobody looked."""
-    _level(session, 0, waiting=5, oldest_seconds=30)
-    _level(session, 0, "lesson", waiting=7, held=2)
-    _level(session, 1, waiting=40, parked=3, oldest_seconds=9)
+    """Minutes of a step are compared, of the sums of all sources; no row means that nobody looked."""
+    _level(session, 0, ALL, waiting=12, held=2, oldest_seconds=30)
+    _level(session, 0, waiting=99, held=99)
+    _level(session, 1, ALL, waiting=40, parked=3, oldest_seconds=9)
 
     found = read_history(session, SPANS["24h"], now=NOW)
 
@@ -157,6 +157,9 @@ def test_levels_are_noted_once_a_minute(deps: Deps, clock: FixedClock, session: 
     standard = session.get_one(InboxLevel, ("standard", NOW))
     assert (standard.waiting, standard.held, standard.oldest_seconds) == (0, 1, None)
     assert session.get_one(InboxLevel, ("lesson", NOW)).waiting == 0
+    together = session.get_one(InboxLevel, (ALL, NOW))
+    assert (together.waiting, together.parked, together.held, together.dead) == (2, 1, 1, 1)
+    assert together.oldest_seconds == 90
 
 
 def test_old_levels_are_forgotten(deps: Deps, clock: FixedClock, session: Session) -> None:
@@ -164,4 +167,4 @@ def test_old_levels_are_forgotten(deps: Deps, clock: FixedClock, session: Sessio
     note_levels(deps)
     clock.move(KEEP + AGO(minutes=2))
     note_levels(deps)
-    assert session.scalar(select(func.count()).select_from(InboxLevel)) == 3
+    assert session.scalar(select(func.count()).select_from(InboxLevel)) == 4

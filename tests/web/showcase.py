@@ -184,7 +184,7 @@ def _history(session: Session) -> None:
         full = 60 * max(0, 12 - abs(minute - 25))
         session.add(
             InboxLevel(
-                source="demo",
+                source="",
                 minute=at,
                 waiting=full + minute % 4,
                 parked=30,

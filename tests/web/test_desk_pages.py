@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -16,7 +17,7 @@ from receiver.accounts.actions import list_actions
 from receiver.deps import Deps
 from receiver.inbox import bulk_replay
 from receiver.inbox.bulk_replay import advance
-from receiver.inbox.models import FailureGroup, WebhookEvent
+from receiver.inbox.models import FailureGroup, WebhookEvent, WebhookFetch
 from receiver.queue.models import BulkReplay
 from receiver.web import replay_pages
 from receiver.web.facts import compare_bodies
@@ -451,3 +452,26 @@ def test_the_record_is_filtered(sign_in: SignIn, session: Session) -> None:
         assert "another reason" not in page
     assert "No act matches" in _text(client.get("/audit?actor=nobody"))
     assert 'href="/sources/demo"' in _text(client.get("/audit"))
+
+
+def test_what_the_provider_answered_is_shown_and_downloaded(sign_in: SignIn, session: Session) -> None:
+    """The body that confirmed an event stands on its page, escaped, and comes down byte for byte."""
+    event = make_event(session, state="processed")
+    other = make_event(session, state="processed")
+    body = b'{"status": "<script>alert(1)</script>", "bytes": "\xff"}'
+    for kept in (body, None):
+        session.add(WebhookFetch(event_id=event.id, fetched_at=NOW, status=200, body=kept))
+    session.commit()
+    client = sign_in()
+
+    page = _text(client.get(f"/events/{event.id}"))
+    assert "Read back from the provider" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert(1)" not in page
+    assert "Erased with the payload." in page
+    (path,) = re.findall(rf"/events/{event.id}/read-back/\d+", page)
+    answer = client.get(path)
+    assert answer.get_data() == body
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert client.get(path.replace(str(event.id), str(other.id))).status_code == 404
+    assert "Read back from the provider" not in _text(client.get(f"/events/{other.id}"))
