@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from receiver.deps import Deps
 from receiver.inbox.minutes import Key, MinuteCount, add_minutes, minute_of
@@ -12,6 +12,10 @@ from receiver.inbox.rejections import Rejection, RejectionCounter, write_rejecti
 from receiver.logs import logger
 
 FLUSH_SECONDS = 1.0
+
+LATEST = timedelta(hours=1)
+"""Counts that could not be written for longer count as an hour old: older minutes are summed up already, and
+a counter that some processes saw grow and others not would run backward between two scrapes."""
 
 
 class IntakeCounts:
@@ -50,7 +54,7 @@ class IntakeCounts:
         try:
             with self._deps.sessions.begin() as session:
                 write_rejections(session, rejections)
-                add_minutes(session, minutes)
+                add_minutes(session, _not_too_late(minutes, minute_of(self._wall() - LATEST)))
         except Exception as error:
             logger("intake").warning("intake.counts_kept", error=type(error).__name__)
             self._rejections.put_back(rejections)
@@ -79,3 +83,10 @@ class IntakeCounts:
     def _run(self) -> None:
         while not self._closed.wait(FLUSH_SECONDS):
             self.flush()
+
+
+def _not_too_late(minutes: dict[Key, MinuteCount], earliest: datetime) -> dict[Key, MinuteCount]:
+    written: dict[Key, MinuteCount] = {}
+    for (source, minute, result), counted in minutes.items():
+        written.setdefault((source, max(minute, earliest), result), MinuteCount()).count += counted.count
+    return written

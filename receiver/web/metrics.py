@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,6 +26,9 @@ from prometheus_client.registry import Collector
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from receiver.alerts.list_alerts import open_alerts
+from receiver.alerts.models import Alert
+from receiver.alerts.read import read_channels
 from receiver.inbox.hours import BUCKET_SUMS, MARK
 from receiver.inbox.minutes import BOUNDS_MS
 from receiver.inbox.rates import DEAD, RECEIVED, add_buckets
@@ -38,6 +41,9 @@ blueprint.register_error_handler(ApiError, refuse)
 
 SETTLED = timedelta(hours=2)
 """Minutes older than this change no more: each process keeps their sums and reads only newer ones."""
+
+FRESH = timedelta(days=1)
+"""A process that was not scraped for longer begins anew by the hours: its next minutes may be pruned."""
 
 
 ENDED = frozenset({"applied", "repeat", "stale", "ignored", *DEAD})
@@ -99,6 +105,8 @@ class SettledTotals:
         """All sums up to now; what is settled is read once."""
         settled_until = (now - SETTLED).replace(second=0, microsecond=0)
         with self._lock:
+            if self._totals.until is not None and settled_until - self._totals.until > FRESH:
+                self._totals = Totals()
             if self._totals.until is None or self._totals.until < settled_until:
                 self._totals.add(session, settled_until)
             totals = self._totals.copy()
@@ -114,11 +122,20 @@ def scrape() -> Response:
     settled: SettledTotals = current_app.extensions["settled_totals"]
     with transaction() as session:
         status = read_status(
-            session, stale=settings.worker_stale, sources=settings.sources, now=statement_time()
+            session,
+            stale=settings.worker_stale,
+            sources=settings.sources,
+            soon=settings.alerts.expiry,
+            now=statement_time(),
         )
+        alerts = open_alerts(session)
+        waiting = {channel.name: channel.waiting for channel in read_channels(session)}
         totals = settled.read(session, status.now)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Reading(status, totals))
+    # A channel that has nothing to tell is there at zero, so that a rule sees it fall and recover.
+    told = {channel.name: waiting.get(channel.name, 0) for channel in settings.alerts.channels}
+    registry.register(_Alerts(alerts, {**waiting, **told}))
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
@@ -185,6 +202,12 @@ class _Reading(Collector):
             dead.add_metric([group.source, group.state, group.reason], group.count)
         yield pending
         yield dead
+        expiring = GaugeMetricFamily(
+            "webhook_events_expiring", "Pending events that expire soon.", labels=["source"]
+        )
+        for soon in status.expiring:
+            expiring.add_metric([soon.source], soon.count)
+        yield expiring
         gauges = {
             "webhook_events_in_flight": ("Events that a worker holds.", status.in_flight.number),
             "webhook_oldest_pending_seconds": (
@@ -213,6 +236,31 @@ class _Reading(Collector):
                 bounded.append(("+Inf" if bound is None else str(bound / 1000), passed))
             family.add_metric([source], bounded, sum_value=self._totals.applied_ms[source] / 1000)
         return family
+
+
+class _Alerts(Collector):
+    """Alerts that stand open, and what waits to be told."""
+
+    def __init__(self, alerts: Iterable[Alert], waiting: Mapping[str, int]) -> None:
+        self._alerts = alerts
+        self._waiting = waiting
+
+    def collect(self) -> Iterator[Metric]:
+        """Both families; as many series as there are kinds of alerts, sources and channels."""
+        standing = GaugeMetricFamily(
+            "webhook_alerts_open", "Alerts that stand open.", labels=["kind", "key", "level"]
+        )
+        for alert in self._alerts:
+            standing.add_metric([alert.kind, alert.key, alert.level], 1)
+        yield standing
+        notices = GaugeMetricFamily(
+            "webhook_alert_notices_waiting",
+            "Notices of alerts that their channel did not take yet.",
+            labels=["channel"],
+        )
+        for channel, number in sorted(self._waiting.items()):
+            notices.add_metric([channel], number)
+        yield notices
 
 
 def _age(status: Status, since: datetime | None) -> float:

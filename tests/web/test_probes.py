@@ -8,11 +8,15 @@ import psycopg
 import pytest
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from receiver.app import create_app
 from receiver.clock import FixedClock
-from receiver.inbox.minutes import BOUNDS_MS
+from receiver.inbox.hours import roll_up_hours
+from receiver.inbox.minutes import BOUNDS_MS, MinuteCount
+from receiver.inbox.models import InboxMinute
+from receiver.web.intake_counts import IntakeCounts
 from tests.conftest import MakeDeps
 from tests.factories import NOW, make_conflict, make_event, make_minute, make_pause, make_worker
 from tests.web.conftest import Token
@@ -152,6 +156,33 @@ def test_every_process_gives_the_same_numbers(
 
     assert first == second
     assert first["webhook_events_received_total", "new", "demo"] == 15
+
+
+def test_counters_never_run_backward(
+    make_deps: MakeDeps, session: Session, token: Token, clock: FixedClock
+) -> None:
+    """Neither when old minutes are pruned, nor when a process writes late what it could not write before."""
+    _fill(session)
+    headers = token("metrics")
+    deps = make_deps()
+    old = create_app(deps)
+    before = _metrics(old.test_client(), headers)
+    clock.move(timedelta(days=3))
+    while roll_up_hours(deps):
+        pass
+    session.execute(delete(InboxMinute).where(InboxMinute.minute < NOW + timedelta(hours=1)))
+    session.commit()
+    settled = _metrics(old.test_client(), headers)
+    late = IntakeCounts(deps)
+    late._minutes[("demo", NOW, "new")] = MinuteCount(5)
+    late.flush()
+
+    fresh = create_app(make_deps()).test_client()
+    last = [_metrics(client, headers) for client in (old.test_client(), fresh)]
+    counters = [key for key in before if key[0].endswith(("_total", "_bucket", "_sum", "_count"))]
+    assert {key: before[key] for key in counters} == {key: settled[key] for key in counters}
+    assert last[0] == last[1]
+    assert last[0]["webhook_events_received_total", "new", "demo"] == 15
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
