@@ -7,7 +7,7 @@ No transaction is open while the API is asked.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sqlalchemy import text
@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from receiver.deps import Deps
 from receiver.inbox.claimed import Claimed
+from receiver.inbox.post_facts import FACT_COLUMNS, fact_values, post_facts
 from receiver.logs import logger
 from receiver.providers.apis import payment_api
 from receiver.providers.payment_api import (
@@ -107,26 +108,12 @@ class Confirmer:
             return
         now = self._deps.clock.now()
         event = confirmed.row.event
-        session.execute(_FACTS, {"id": confirmed.row.id, **_values(event)})
+        session.execute(_FACTS, {"id": confirmed.row.id, **fact_values(event)})
         kept = confirmed.fetched.body[:KEPT_BODY]
         session.execute(
             _FETCH, {"id": confirmed.row.id, "status": confirmed.fetched.status, "body": kept, "now": now}
         )
-        for sibling in sorted(confirmed.siblings, key=lambda each: each.provider_event_id):
-            session.execute(
-                _SIBLING,
-                {
-                    "id": self._deps.dice.new_id(),
-                    "provider_event_id": sibling.provider_event_id,
-                    "event_type": sibling.event_type,
-                    "facts_sha256": sibling.facts_sha256,
-                    "payload_sha256": sibling.payload_sha256,
-                    "give_up": self._deps.settings.give_up,
-                    "now": now,
-                    "source": sibling.facts.source,
-                    **_values(sibling.facts),
-                },
-            )
+        post_facts(session, self._deps.dice, confirmed.siblings, give_up=self._deps.settings.give_up, now=now)
 
     def _api(self, source: Source) -> PaymentAPI | None:
         if source.name not in self._apis:
@@ -199,27 +186,10 @@ def _is_hint(source: Source) -> bool:
         return False
 
 
-_COLUMNS = tuple(field.name for field in fields(PaymentEvent) if field.name != "source")
-
-
-def _values(facts: PaymentEvent) -> dict[str, object]:
-    return {name: getattr(facts, name) for name in _COLUMNS} | {"kind": facts.kind.value}
-
-
 _FACTS = text(
-    f"UPDATE webhook_events SET {', '.join(f'{name} = :{name}' for name in _COLUMNS)} WHERE id = :id"
+    f"UPDATE webhook_events SET {', '.join(f'{name} = :{name}' for name in FACT_COLUMNS)} WHERE id = :id"
 )
 _FETCH = text(
     "INSERT INTO webhook_fetches (event_id, fetched_at, status, body)"
     " VALUES (:id, coalesce(CAST(:now AS timestamptz), now()), :status, :body)"
-)
-_SIBLING = text(
-    "INSERT INTO webhook_events (id, source, provider_event_id, event_type, facts_sha256, payload_sha256,"
-    f" {', '.join(_COLUMNS)},"
-    " next_attempt_at, give_up_at, created_at, updated_at, received_at, last_received_at)"
-    " SELECT :id, :source, :provider_event_id, :event_type, :facts_sha256, :payload_sha256,"
-    f" {', '.join(f':{name}' for name in _COLUMNS)}, t.now, t.now + CAST(:give_up AS interval),"
-    " t.now, t.now, t.now, t.now"
-    " FROM (SELECT coalesce(CAST(:now AS timestamptz), now()) AS now) AS t"
-    " ON CONFLICT (source, provider_event_id) DO NOTHING"
 )
