@@ -32,6 +32,7 @@ SELECT md5(string_agg(line, '\n' ORDER BY line)) FROM (
   UNION ALL SELECT setconfig::text FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase
     WHERE datname = current_database()
   UNION ALL SELECT format('%s %s', nspname, nspacl) FROM pg_namespace WHERE nspname !~ '^pg_'
+  UNION ALL SELECT format('at %s', version_num) FROM alembic_version
   UNION ALL SELECT format('analysed %s', starelid) FROM pg_statistic WHERE starelid >= 16384
 ) AS lines"""
 
