@@ -14,8 +14,9 @@ import click
 from receiver.cli.desk import desk, find_one_event
 from receiver.cli.output import Refused, json_option, print_facts, print_json, print_table
 from receiver.deps import Deps
+from receiver.inbox.event_detail import EventDetail, find_event
 from receiver.inbox.filter import DEAD, STATES, Filter, FilterError
-from receiver.inbox.find_events import EventDetail, find_event, list_events
+from receiver.inbox.find_events import list_events
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.readings import read_status
 from receiver.inbox.waiting import waits_for

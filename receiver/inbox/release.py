@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
 from receiver.inbox.acknowledge import acknowledge
-from receiver.inbox.find_events import order_of_event
+from receiver.inbox.event_detail import order_of_event
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.replay import RowChanged, UnknownEvent
 from receiver.inbox.table import INBOX

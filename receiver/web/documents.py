@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from receiver.inbox.find_events import EventDetail
+from receiver.inbox.event_detail import EventDetail
 from receiver.inbox.models import WebhookEvent
 from receiver.orders.find_orders import OrderDetail
 from receiver.orders.models import Order

@@ -12,8 +12,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from receiver.inbox.event_detail import EventDetail, find_event
 from receiver.inbox.filter import DEAD, STATES, Filter
-from receiver.inbox.find_events import EventDetail, find_event, list_events
+from receiver.inbox.find_events import list_events
 from receiver.inbox.reasons import OUTCOMES, REFUSED
 from receiver.inbox.release import NotReleasable, check_release, reject_event, release_event
 from receiver.inbox.replay import NotReplayable, RowChanged, UnknownEvent, preview_replay, replay_event

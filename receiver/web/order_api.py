@@ -18,8 +18,9 @@ from receiver.accounts.models import ApiToken
 from receiver.accounts.tokens import check_token
 from receiver.inbox.cancel_order import NotCancellable, cancel_order
 from receiver.inbox.correct_order import UNSET, NotCorrectable, UnknownOrder, correct_order
+from receiver.inbox.event_detail import find_event
 from receiver.inbox.filter import FilterError, check_text, is_storable
-from receiver.inbox.find_events import events_of_order, find_event
+from receiver.inbox.find_events import events_of_order
 from receiver.inbox.register_order import OrderFactsDiffer, OrderRefused, register_order
 from receiver.inbox.replay import (
     NotReplayable,

@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy.orm import Session
 
 from receiver.inbox import find_events
+from receiver.inbox.event_detail import find_event
 from receiver.inbox.filter import Filter, FilterError
-from receiver.inbox.find_events import event_by_provider_id, events_of_order, find_event, list_events
+from receiver.inbox.find_events import event_by_provider_id, events_of_order, list_events
 from tests.factories import (
     NOW,
     make_attempt,
