@@ -181,7 +181,11 @@ def requests_of(draw: Any, oracle: Oracle) -> tuple[str, dict[str, str], bytes]:
         plain = json.dumps({"events": [], **draw(_documents)}).encode()
     else:
         plain = json.dumps(draw(_documents), ensure_ascii=draw(st.booleans())).encode()
-    skew = draw(st.sampled_from([0, 0, 0, -290, 290, -400, 400])) if oracle.timed else 0
+    skew = (
+        draw(st.sampled_from([0, 0, 0, -WINDOW + 1, -WINDOW, -WINDOW - 1, WINDOW - 1, WINDOW, WINDOW + 1]))
+        if oracle.timed
+        else 0
+    )
     spoken = provider(oracle.speaks)
     options = {"notification_url": SQUARE_URL} if oracle.speaks == "square" else {}
     signed = spoken.sign_request(oracle.secret, plain, NOW + skew, "msg_1", options)
