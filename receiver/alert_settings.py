@@ -47,6 +47,7 @@ class AlertSettings:
 
     channels: tuple[Channel, ...] = ()
     public_url: str = ""
+    look: timedelta = timedelta(seconds=20)
     remind: timedelta = timedelta(hours=4)
     recovery: timedelta = timedelta(minutes=2)
     backlog: timedelta = timedelta(minutes=5)
@@ -70,6 +71,7 @@ class AlertSettings:
                 *_mail(reader),
             ),
             public_url=_public_url(reader),
+            look=reader.seconds("ALERT_LOOK_SECONDS", cls.look, 0.2, 300),
             remind=reader.seconds("ALERT_REMIND_SECONDS", cls.remind, 60, 30 * 86400),
             recovery=reader.seconds("ALERT_RECOVERY_SECONDS", cls.recovery, 0, 86400),
             backlog=reader.seconds("ALERT_BACKLOG_SECONDS", cls.backlog, 10, 86400),

@@ -40,7 +40,6 @@ BULK_REPLAY_SECONDS = 1
 BEAT_SECONDS = 5
 LEVELS_SECONDS = 20
 HOURS_SECONDS = 60
-ALERT_SECONDS = 20
 WATCH_SECONDS = 1
 
 CLOCK_JUMP = timedelta(seconds=5)
@@ -74,7 +73,7 @@ class Timetable:
             ("bulk_replay", lambda: advance(self._deps), BULK_REPLAY_SECONDS),
             ("levels", lambda: note_levels(self._deps), LEVELS_SECONDS),
             ("hours", lambda: roll_up_hours(self._deps), HOURS_SECONDS),
-            ("alert", lambda: look_and_tell(self._deps), ALERT_SECONDS),
+            ("alert", self.alert, self._deps.settings.alerts.look.total_seconds()),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(
@@ -94,6 +93,10 @@ class Timetable:
         """Drain what is due."""
         self.processor.tick()
         self._ticks += 1
+
+    def alert(self) -> None:
+        """Look for what is wrong, and tell it."""
+        look_and_tell(self._deps)
 
     def heartbeat(self) -> None:
         """Say that this worker lives."""

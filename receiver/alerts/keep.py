@@ -26,6 +26,11 @@ from receiver.db import at
 SUMMED_UP = frozenset({"dead_letters", "source_failing", "expiring", "silence"})
 """Kinds whose recovery says what became of the source's events meanwhile."""
 
+KEPT = timedelta(days=90)
+"""How long an alert that is over can be looked up."""
+
+FORGOTTEN_AT_ONCE = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Turned:
@@ -71,6 +76,21 @@ def keep(
         _write_notices(session, row, due, limits, give_up, instant)
         turned.append(Turned(row.id, row.kind, row.key, due))
     return turned
+
+
+def forget(session: Session, *, now: datetime | None = None) -> int:
+    """Delete the oldest alerts that are over for KEPT, with their notices; returns their number."""
+    oldest = (
+        select(Alert.id)
+        .where(Alert.closed_at < at(now) - KEPT)
+        .order_by(Alert.closed_at)
+        .limit(FORGOTTEN_AT_ONCE)
+    )
+    # By their ids, fetched first: a statement that deletes by a limited sub-select may be planned as a scan.
+    ids = session.scalars(oldest).all()
+    if ids:
+        session.execute(delete(Alert).where(Alert.id.in_(ids)))
+    return len(ids)
 
 
 def _standing(alert: Alert) -> Standing:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from receiver.alerts.channels import send
-from receiver.alerts.keep import Turned, keep
+from receiver.alerts.keep import Turned, forget, keep
 from receiver.alerts.read import read_readings, read_workers
 from receiver.alerts.tell import Send, tell_due
 from receiver.alerts.turns import Turn
@@ -49,6 +49,7 @@ def look(deps: Deps, others: Sequence[tuple[str, Judge]] = ()) -> list[Turned]:
             give_up=settings.give_up,
             now=deps.clock.now(),
         )
+        forget(session, now=deps.clock.now())
     return _logged(turned)
 
 

@@ -59,7 +59,12 @@ def read_workers(session: Session, *, stale: timedelta, now: datetime) -> Worker
     workers = list_workers(session)
     alive = [worker for worker in workers if worker.last_seen_at >= now - stale]
     ticks = [worker.last_tick_at for worker in alive if worker.last_tick_at is not None]
-    return WorkersReading(len(alive), workers[0].last_seen_at if workers else None, max(ticks, default=None))
+    return WorkersReading(
+        alive=len(alive),
+        last_seen_at=workers[0].last_seen_at if workers else None,
+        last_tick_at=max(ticks, default=None),
+        stale=stale,
+    )
 
 
 def _parts(

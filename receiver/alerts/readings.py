@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from receiver.inbox.silence import Silence
 
@@ -39,11 +39,12 @@ class SourceReading:
 
 @dataclass(frozen=True, slots=True)
 class WorkersReading:
-    """Workers seen lately; when any was last seen, and when one last ran through its tick."""
+    """Workers seen within ``stale``; when any was last seen, and when one last ran through its tick."""
 
     alive: int
     last_seen_at: datetime | None = None
     last_tick_at: datetime | None = None
+    stale: timedelta = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)

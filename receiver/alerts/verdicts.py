@@ -37,9 +37,6 @@ KINDS = (
 FAILING_STEPS = (timedelta(hours=1), timedelta(hours=24))
 """How long a source fails before it is told, and told again as worse."""
 
-WORKER_HOLD = timedelta(seconds=30)
-"""Workers are replaced at every deployment: none for less than this is nothing to wake anybody for."""
-
 TICK_STALE = timedelta(minutes=5)
 """A tick drains for half a minute at most; a worker that lives and ticked longer ago hangs."""
 
@@ -81,9 +78,13 @@ def judge(readings: Readings, limits: AlertSettings) -> list[Verdict]:
 
 
 def judge_workers(workers: WorkersReading, now: datetime) -> Iterator[Verdict]:
-    """Nobody works, or those that live stopped ticking. The web process asks this too."""
+    """Nobody works, or those that live stopped ticking. The web process asks this too.
+
+    Workers are replaced at every deployment: none is told once it has held for as long again as a worker may
+    be silent.
+    """
     if not workers.alive:
-        yield Verdict("no_worker", level=PAGE, since=workers.last_seen_at, hold=WORKER_HOLD)
+        yield Verdict("no_worker", level=PAGE, since=workers.last_seen_at, hold=workers.stale)
     elif workers.last_tick_at is not None and now - workers.last_tick_at > TICK_STALE:
         facts = {"alive": workers.alive}
         yield Verdict("no_worker", level=PAGE, since=workers.last_tick_at, facts=facts)
@@ -151,4 +152,4 @@ def _ending(source: SourceReading, now: datetime, limits: AlertSettings) -> Iter
 
 
 def _text(instant: datetime | None) -> str | None:
-    return None if instant is None else instant.astimezone(UTC).isoformat(timespec="seconds")
+    return None if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

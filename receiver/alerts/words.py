@@ -138,7 +138,8 @@ def _dead_letters(key: str, facts: Facts) -> str:
     reasons: Mapping[str, int] = facts.get("reasons", {})
     total = sum(reasons.values())
     expired = f", {facts['expired']:,} of them expired" if facts.get("expired") else ""
-    return f"{key}: {total:,} dead letter{_s(total)} need a person ({_counts(reasons)}{expired})"
+    need = "needs" if total == 1 else "need"
+    return f"{key}: {total:,} dead letter{_s(total)} {need} a person ({_counts(reasons)}{expired})"
 
 
 def _source_failing(key: str, facts: Facts) -> str:

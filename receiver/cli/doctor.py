@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
+from receiver.alerts.channels import fault_of
 from receiver.cli.source_dangers import dangers
 from receiver.deps import Deps
 from receiver.logs import scrub
@@ -58,6 +59,7 @@ def examine(deps: Deps, *, unix: Callable[[], float] = time.time) -> list[Findin
         found.append(Finding("database", "fault", f"does not answer: {scrub(cause)}"))
     for source in deps.settings.sources.values():
         found += _source(source)
+    found += _channels(deps.settings)
     if not deps.settings.sources:
         found.append(Finding("sources", "fault", "none is configured: see sources.example.toml"))
     return found
@@ -133,6 +135,20 @@ def _pauses(session: Session) -> Iterator[Finding]:
             "note",
             f"since {pause.paused_at:%Y-%m-%d %H:%M:%SZ} by {pause.by}: {pause.reason}",
         )
+
+
+def _channels(settings: Settings) -> Iterator[Finding]:
+    if not settings.alerts.channels:
+        yield Finding("alerts", "note", "nobody is told: set ALERT_URLS or SUPPORT_EMAIL")
+    for channel in settings.alerts.channels:
+        fault = fault_of(channel)
+        about = f"alerts over {channel.name}"
+        if fault is not None:
+            yield Finding(about, "fault", fault)
+        else:
+            yield Finding(about, "ok", "can be read; `receiver alerts test` sends a test")
+    if settings.alerts.channels and not settings.alerts.public_url:
+        yield Finding("PUBLIC_URL", "note", "is not set: links in alerts are paths")
 
 
 def _source(source: Source) -> Iterator[Finding]:

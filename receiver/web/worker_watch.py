@@ -1,7 +1,7 @@
 """The web's look at the workers: with none left, somebody has to say so, and no worker can.
 
 Each web process looks by itself, in a thread that begins after the fork; the alert's row lets one of them
-tell. Two short queries each quarter of a minute.
+tell. Two short queries each time.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import threading
 from receiver.alerts.look import look_for_workers
 from receiver.deps import Deps
 from receiver.logs import logger
-
-LOOK_SECONDS = 15.0
 
 log = logger("alerts")
 
@@ -36,7 +34,7 @@ class WorkerWatch:
 
     def _run(self) -> None:
         # Processes that start together shall not look together.
-        wait = LOOK_SECONDS * (1 + 0.2 * self._deps.dice.jitter())
+        wait = self._deps.settings.alerts.look.total_seconds() * (1 + 0.2 * self._deps.dice.jitter())
         while not self._closed.wait(wait):
             try:
                 look_for_workers(self._deps)

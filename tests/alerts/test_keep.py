@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from receiver.alert_settings import AlertSettings, Channel
-from receiver.alerts.keep import Turned, keep
+from receiver.alerts.keep import KEPT, Turned, forget, keep
 from receiver.alerts.list_alerts import acknowledge, list_alerts
 from receiver.alerts.look import look
 from receiver.alerts.models import Alert, AlertNotice
@@ -20,7 +20,15 @@ from receiver.alerts.verdicts import KINDS, Verdict
 from receiver.clock import FixedClock
 from receiver.deps import Deps
 from tests.conftest import MakeDeps
-from tests.factories import NOW, make_conflict, make_event, make_minute, make_rejection, make_worker
+from tests.factories import (
+    NOW,
+    make_alert,
+    make_conflict,
+    make_event,
+    make_minute,
+    make_rejection,
+    make_worker,
+)
 
 CHAT, PAGER = Channel("CHAT", "json://127.0.0.1:1/"), Channel("PAGER", "json://127.0.0.1:1/", pages=True)
 LIMITS = AlertSettings(channels=(CHAT, PAGER), recovery=timedelta(0), public_url="https://pay.example")
@@ -171,7 +179,7 @@ def test_the_look_reads_what_stands_in_the_inbox(make_deps: MakeDeps, clock: Fix
     assert "Last reasons: order_unknown, second_payment" in said
     assert f"https://pay.example/events/{dead.id}" in said
     expiring = bodies["CHAT", "expiring"]
-    assert "1 event will soon expire, the first at 2026-03-01T14:00:00+00:00" in expiring.subject
+    assert "1 event will soon expire, the first at 2026-03-01 14:00 UTC" in expiring.subject
     assert f"tried until 2026-03-01 14:00:00 UTC: https://pay.example/events/{parked.id}" in expiring.body
     assert "40 rejected in 10 minutes, reason 40 timestamp_too_old" in bodies["CHAT", "rejections"].subject
     assert ("PAGER", "backlog") in bodies
@@ -190,3 +198,27 @@ def test_recovery_sums_up(session: Session) -> None:
     body = session.scalars(select(AlertNotice).order_by(AlertNotice.id.desc())).first().body  # type: ignore[union-attr]
     assert "Events of acme that ended in this time: 1 applied, 2 expired." in body
     assert "https://pay.example/failures?source=acme" in body
+
+
+def test_what_is_long_over_is_forgotten(session: Session) -> None:
+    """Ninety days after its end an alert goes, with its notices; what stands open stays."""
+    old = make_alert(session, kind="drift", closed_at=NOW)
+    make_alert(session, opened_at=NOW - timedelta(days=400))
+    session.add(
+        AlertNotice(
+            alert_id=old.id,
+            turn="recovered",
+            level="warn",
+            channel="CHAT",
+            subject="s",
+            body="b",
+            created_at=NOW,
+            due_at=NOW,
+        )
+    )
+    session.flush()
+
+    assert forget(session, now=NOW + KEPT) == 0
+    assert forget(session, now=NOW + KEPT + timedelta(seconds=1)) == 1
+    assert [alert.kind for alert in list_alerts(session).open] == ["silence"]
+    assert notices(session) == []

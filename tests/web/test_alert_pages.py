@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from types import SimpleNamespace
 
-import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from receiver.alert_settings import AlertSettings, Channel
 from receiver.alerts.models import Alert, AlertNotice
 from receiver.app import create_app
-from receiver.deps import Deps
-from receiver.web import worker_watch
 from receiver.web.gunicorn import post_worker_init, worker_exit
 from tests.conftest import MakeDeps
 from tests.factories import NOW, make_alert
@@ -82,9 +80,9 @@ def test_channels_are_named_and_their_urls_are_not(make_deps: MakeDeps, sign_in:
     assert ("CHAT_URL" in page, "PAGER" in page, "t0ken" in page) == (True, True, False)
 
 
-def test_each_web_process_looks_at_the_workers(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_web_process_looks_at_the_workers(make_deps: MakeDeps) -> None:
     """gunicorn begins the look after the fork, and ends it with the process."""
-    monkeypatch.setattr(worker_watch, "LOOK_SECONDS", 0.02)
+    deps = make_deps(alerts=AlertSettings(look=timedelta(seconds=0.02)))
     process = SimpleNamespace(wsgi=create_app(deps))
     post_worker_init(process)
 
