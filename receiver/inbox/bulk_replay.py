@@ -21,7 +21,7 @@ from receiver.inbox.filter import Filter
 from receiver.inbox.table import INBOX
 from receiver.logs import logger
 from receiver.queue import bulk_replays
-from receiver.queue.bulk_replays import SLICE, SPREAD, BulkReplayEnded, UnknownBulkReplay
+from receiver.queue.bulk_replays import LATE_SHARE, SPREAD, BulkReplayEnded, UnknownBulkReplay
 from receiver.queue.models import BulkReplay
 from receiver.queue.replay import replay_many
 
@@ -168,27 +168,34 @@ def list_bulk_replays(session: Session, *, before: UUID | None = None, limit: in
 
 
 def advance(deps: Deps) -> int:
-    """A duty: bring every running bulk replay up to its pace; returns the rows that went round again."""
+    """A duty: bring every running bulk replay up to its pace; returns the rows that went round again.
+
+    While live rows wait for the workers, each keeps but a share of its pace.
+    """
     with deps.sessions() as session:
         ids = bulk_replays.running(session, INBOX)
+        behind = bool(ids) and bulk_replays.live_rows_wait(session, INBOX, deps.clock.now())
+    share = LATE_SHARE if behind else 1.0
     sent = 0
     for replay_id in ids:
-        for _ in range(BATCHES):
+        for _ in range(1 if behind else BATCHES):
             with deps.sessions.begin() as session:
-                rows, more = _step(session, replay_id, deps.settings.give_up, deps.clock.now())
+                rows, more = _step(session, replay_id, deps.settings.give_up, share, deps.clock.now())
             sent += rows
             if not more:
                 break
     return sent
 
 
-def _step(session: Session, replay_id: UUID, give_up: timedelta, now: datetime | None) -> tuple[int, bool]:
+def _step(
+    session: Session, replay_id: UUID, give_up: timedelta, share: float, now: datetime | None
+) -> tuple[int, bool]:
     """One transaction of a replay: rows sent, and whether another may follow at once."""
     taken = bulk_replays.take(session, replay_id, now)
     if taken is None:
         return 0, False
     replay, since = taken
-    allowed = bulk_replays.quota(replay, since)
+    allowed = bulk_replays.quota(replay, since, share)
     if not allowed and (replay.row_limit is None or replay.done < replay.row_limit):
         return 0, False
     rows: list[Row[Any]] = []
@@ -207,13 +214,20 @@ def _step(session: Session, replay_id: UUID, give_up: timedelta, now: datetime |
         INBOX,
         [(row.id, row.row_version) for row in rows],
         replay_id=replay.id,
-        within=min(SLICE, timedelta(seconds=replay.spread_seconds)),
+        within=bulk_replays.ahead(replay, since, share),
         order=_LOCK_ORDER,
         give_up=give_up,
         now=now,
     )
     bulk_replays.step(
-        session, replay, done=sent, skipped=len(rows) - sent, cursor=cursor, since=since, now=now
+        session,
+        replay,
+        done=sent,
+        skipped=len(rows) - sent,
+        cursor=cursor,
+        since=since,
+        share=share,
+        now=now,
     )
     if all_seen:
         bulk_replays.end(session, replay, now)

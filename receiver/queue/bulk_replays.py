@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Interval, cast, select, update
+from sqlalchemy import Interval, cast, select, text, update
 from sqlalchemy.orm import Session
 
 from receiver.db import at
@@ -22,7 +22,36 @@ SPREAD = timedelta(minutes=5)
 """Over how long the rows of a bulk replay come back, unless told otherwise."""
 
 SLICE = timedelta(seconds=10)
-"""How far ahead of the pace rows are sent; within it a hash of row and replay says when each is due."""
+"""How much of the pace is caught up with at once, after an outage or a slow turn of the duty."""
+
+FIRST = timedelta(seconds=2)
+"""How much of it a replay begins with: a longer slice would come over live traffic as a wave."""
+
+LATE = timedelta(seconds=5)
+"""A pending row that is due for longer says that the workers do not keep up."""
+
+LATE_SHARE = 0.25
+"""What a replay keeps of its pace while they do not: live rows go first, and it still ends."""
+
+_LOOK_AT = 1_000
+
+_LATE = """\
+WITH RECURSIVE keys AS (
+  (SELECT {key} AS key FROM {table} WHERE state = 'pending' ORDER BY {key} LIMIT 1)
+  UNION ALL
+  SELECT (SELECT {key} FROM {table} WHERE state = 'pending' AND {key} > keys.key ORDER BY {key} LIMIT 1)
+  FROM keys WHERE keys.key IS NOT NULL
+)
+SELECT coalesce(bool_or(late.live) OR count(*) >= {look_at}, false)
+FROM keys CROSS JOIN LATERAL (
+  SELECT replays = 0 AS live FROM {table}
+  WHERE state = 'pending' AND {key} = keys.key AND lost = 0
+    AND next_attempt_at < coalesce(CAST(:now AS timestamptz), now()) - CAST(:late AS interval)
+  ORDER BY next_attempt_at, id LIMIT {look_at}
+) late
+WHERE keys.key IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM pauses p WHERE p.queue = '{queue}' AND p.key = keys.key)
+"""
 
 PAGE_MAX = 200
 
@@ -120,16 +149,22 @@ def take(
     return None if found is None else (found[0], found[1])
 
 
-def quota(replay: BulkReplay, since: timedelta) -> int:
-    """How many rows the pace allows now, ``since`` after it was last filled.
+def live_rows_wait(session: Session, table: QueueTable, now: datetime | None = None) -> bool:
+    """Whether the workers are behind: a row that no replay sent is late, or very many are."""
+    statement = text(_LATE.format(table=table.table, key=table.key, queue=table.name, look_at=_LOOK_AT))
+    return bool(session.execute(statement, {"now": now, "late": LATE}).scalar_one())
 
-    >>> quota(BulkReplay(counted=3000, spread_seconds=300, cursor=None), timedelta(0))
-    100
+
+def quota(replay: BulkReplay, since: timedelta, share: float = 1.0) -> int:
+    """How many rows the pace allows now, ``since`` after it was last filled; of the pace a ``share``.
+
+    >>> quota(BulkReplay(counted=3000, spread_seconds=300, cursor=None), timedelta(seconds=1))
+    20
     """
     left = replay.counted if replay.row_limit is None else replay.row_limit - replay.done
     if replay.spread_seconds:
         # A hair more: a whole row is due after exactly its time, however floats round.
-        left = min(left, int(rate(replay) * _unfilled(replay, since) + 1e-6))
+        left = min(left, int(rate(replay) * _unfilled(replay, since, share) + 1e-6))
     return max(0, left)
 
 
@@ -138,12 +173,19 @@ def rate(replay: BulkReplay) -> float:
     return max(1, replay.counted) / replay.spread_seconds
 
 
-def _unfilled(replay: BulkReplay, since: timedelta) -> float:
-    """Seconds of the pace that have no rows yet: a fresh replay begins with a slice (a row at least), and
-    after an outage no more than that is caught up with.
-    """
-    most = max(SLICE.total_seconds(), 1 / rate(replay))
-    return most if replay.cursor is None else min(most, max(0.0, since.total_seconds()))
+def ahead(replay: BulkReplay, since: timedelta, share: float = 1.0) -> timedelta:
+    """The time that a step's rows fill: within it a hash of row and replay says when each is due."""
+    return timedelta(
+        seconds=min(replay.spread_seconds, _unfilled(replay, since, share)) if replay.spread_seconds else 0
+    )
+
+
+def _unfilled(replay: BulkReplay, since: timedelta, share: float) -> float:
+    """Seconds of the pace that have no rows yet, and at least those of one row at the beginning."""
+    row = 1 / rate(replay)
+    if replay.cursor is None:
+        return max(FIRST.total_seconds(), row)
+    return min(max(SLICE.total_seconds(), row), max(0.0, since.total_seconds()) * share)
 
 
 def step(
@@ -154,13 +196,14 @@ def step(
     skipped: int,
     cursor: UUID | None,
     since: timedelta,
+    share: float = 1.0,
     now: datetime | None = None,
 ) -> None:
     """Note a step of a replay that `take` locked: its rows, and how far it looked."""
     left = 0.0
     if replay.spread_seconds:
         # What the rows did not fill of the time is left for the next step.
-        left = max(0.0, _unfilled(replay, since) - (done + skipped) / rate(replay))
+        left = max(0.0, _unfilled(replay, since, share) - (done + skipped) / rate(replay)) / share
     session.execute(
         update(BulkReplay)
         .where(BulkReplay.id == replay.id)

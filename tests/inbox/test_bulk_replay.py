@@ -32,8 +32,10 @@ from receiver.inbox.dead_letters import count_matching
 from receiver.inbox.filter import Filter, FilterError
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.replay import replay_event
+from receiver.queue import bulk_replays
+from receiver.queue.bulk_replays import SLICE
 from receiver.queue.models import BulkReplay
-from tests.factories import NOW, make_event
+from tests.factories import NOW, make_event, make_pause
 from tests.inbox.gestures import row
 
 FIVE_THOUSAND = text(
@@ -44,6 +46,11 @@ INSERT INTO webhook_events (id, source, provider_event_id, event_type, kind, fac
 SELECT gen_random_uuid(), 'demo', 'dead_' || n, 'payment.succeeded', 'succeeded', sha256('f'), sha256('p'),
   'failed', 'amount', 'amount', 1, t, t + interval '72 hours', t, t, t, t, t
 FROM generate_series(1, 5000) AS n, (SELECT CAST(:now AS timestamptz) AS t) AS at"""
+)
+
+WORKED_OFF = text(
+    "UPDATE webhook_events SET state = 'processed', outcome = 'repeat', finished_at = updated_at"
+    " WHERE state = 'pending'"
 )
 
 
@@ -135,21 +142,22 @@ def test_only_what_the_filter_asks_for_and_was_dead_at_the_start(
 
 
 def test_the_pace_fills_the_spread_and_the_oldest_go_first(deps: Deps, start: Callable[..., UUID]) -> None:
-    """One slice at once, then so many a second as fill five minutes, each due by a hash within a slice."""
-    ids = dead(deps, 300)
+    """Two seconds' rows at once, then so many a second as fill five minutes; a hash says when each is due."""
+    ids = dead(deps, 600)
     replay_id = start()
 
     sent = [advance(deps)]
-    assert states(deps, ids[:10]) == ["pending"] * 10
-    assert states(deps, ids[10:20]) == ["failed"] * 10
-    waits = {row(deps, each).next_attempt_at - deps.clock.now() for each in ids[:10]}  # type: ignore[operator]
-    assert len(waits) > 3
-    assert all(timedelta(0) <= wait <= bulk_replay.SLICE for wait in waits)
-    for _ in range(29):
-        deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+    assert states(deps, ids[:4]) == ["pending"] * 4
+    assert states(deps, ids[4:8]) == ["failed"] * 4
+    for _ in range(30):
+        deps.clock.move(SLICE)  # type: ignore[attr-defined]
         sent.append(advance(deps))
+        waits = {row(deps, each).next_attempt_at - deps.clock.now() for each in ids[4:24]}  # type: ignore[operator]
+        if len(sent) == 2:
+            assert len(waits) > 10
+            assert all(timedelta(0) <= wait <= SLICE for wait in waits)
 
-    assert sent == [10] * 30
+    assert sent == [4] + [20] * 29 + [16]
     deps.clock.move(timedelta(seconds=1))  # type: ignore[attr-defined]
     advance(deps)
     assert replay_of(deps, replay_id).state == "done"
@@ -160,11 +168,13 @@ def test_a_replay_goes_on_beyond_every_page_with_true_numbers(deps: Deps, start:
     """5,000 failed rows all go round, at the pace; what is stored and what the log says is true."""
     with deps.sessions.begin() as session:
         session.execute(FIVE_THOUSAND, {"now": NOW})
-    replay_id = start(Filter(reason="amount"), spread=timedelta(minutes=5), announcement="told the shop")
+    replay_id = start(Filter(reason="amount"), announcement="told the shop")
     sent = [advance(deps)]
     with capture_logs() as logged:
         for _ in range(35):
-            deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+            deps.clock.move(SLICE)  # type: ignore[attr-defined]
+            with deps.sessions.begin() as session:
+                session.execute(WORKED_OFF)
             sent.append(advance(deps))
 
     replay = replay_of(deps, replay_id)
@@ -173,8 +183,8 @@ def test_a_replay_goes_on_beyond_every_page_with_true_numbers(deps: Deps, start:
     # Ten of three hundred seconds are a thirtieth.
     assert max(sent) <= 5000 // 30 + 1
     with deps.sessions() as session:
-        pending = session.scalar(select(func.count()).where(WebhookEvent.state == "pending"))
-    assert pending == 5000
+        once = session.scalar(select(func.count()).where(WebhookEvent.replays == 1))
+    assert once == 5000
     (line,) = logged
     assert (line["event"], line["done"], line["skipped"]) == ("bulk_replay.done", 5000, 0)
 
@@ -202,22 +212,60 @@ def test_after_an_outage_only_a_slice_is_caught_up(deps: Deps, start: Callable[.
     assert advance(deps) == 10
 
 
+@pytest.mark.parametrize("behind", ["a live row is late", "very many are late"])
+def test_a_replay_steps_back_while_the_workers_are_behind(
+    deps: Deps, start: Callable[..., UUID], monkeypatch: pytest.MonkeyPatch, behind: str
+) -> None:
+    """While live rows wait longer than five seconds a quarter of the pace is left, then the whole again."""
+    dead(deps, 300)
+    replay_id = start()
+    assert advance(deps) == 2
+    if behind == "a live row is late":
+        with deps.sessions.begin() as session:
+            make_event(session, payload=None, next_attempt_at=deps.clock.now() - timedelta(seconds=6))  # type: ignore[operator]
+    else:
+        monkeypatch.setattr(bulk_replays, "_LOOK_AT", 2)
+    sent = []
+    for _ in range(8):
+        deps.clock.move(SLICE)  # type: ignore[attr-defined]
+        sent.append(advance(deps))
+    assert sum(sent) == 20
+    with deps.sessions.begin() as session:
+        session.execute(WORKED_OFF)
+    deps.clock.move(SLICE)  # type: ignore[attr-defined]
+    assert advance(deps) == 10
+    assert replay_of(deps, replay_id).skipped == 0
+
+
+def test_a_paused_source_does_not_slow_a_replay(deps: Deps, start: Callable[..., UUID]) -> None:
+    """What is held is not late: it waits because somebody wants it to."""
+    dead(deps, 300)
+    with deps.sessions.begin() as session:
+        make_event(session, payload=None, source="lesson", at=NOW - timedelta(hours=1))
+        make_pause(session, "lesson")
+    start()
+
+    assert advance(deps) == 2
+    deps.clock.move(SLICE)  # type: ignore[attr-defined]
+    assert advance(deps) == 10
+
+
 def test_cancelled_midway_and_taken_up_again(deps: Deps, start: Callable[..., UUID]) -> None:
     """What was not sent stays dead with its reason; resumed, it goes on where it stopped, nothing twice."""
     ids = dead(deps, 60)
-    replay_id = start(spread=timedelta(seconds=60))
-    assert advance(deps) == 10
+    replay_id = start(spread=6 * SLICE)
+    assert advance(deps) == 2
     with deps.sessions.begin() as session:
         cancel_bulk_replay(session, replay_id, actor="ada", reason="wrong rows", now=deps.clock.now())
 
     deps.clock.move(timedelta(minutes=2))  # type: ignore[attr-defined]
     assert advance(deps) == 0
-    assert states(deps, ids) == ["pending"] * 10 + ["failed"] * 50
+    assert states(deps, ids) == ["pending"] * 2 + ["failed"] * 58
     assert row(deps, ids[-1]).reason == "amount"
     with deps.sessions.begin() as session:
         resume_bulk_replay(session, replay_id, actor="ada", reason="the right ones", now=deps.clock.now())
     for _ in range(6):
-        deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+        deps.clock.move(SLICE)  # type: ignore[attr-defined]
         advance(deps)
 
     assert {row(deps, each).replays for each in ids} == {1}
@@ -234,15 +282,15 @@ def test_cancelled_midway_and_taken_up_again(deps: Deps, start: Callable[..., UU
 def test_rows_that_recovered_meanwhile_are_skipped(deps: Deps, start: Callable[..., UUID]) -> None:
     """A row that somebody replayed, or forgot, between the count and its turn is left alone and counted."""
     ids = dead(deps, 20)
-    replay_id = start(spread=timedelta(seconds=20))
-    advance(deps)
+    replay_id = start(spread=2 * SLICE)
+    assert advance(deps) == 2
     with deps.sessions.begin() as session:
         version = session.get_one(WebhookEvent, ids[-1]).row_version
         replay_event(
             session, ids[-1], row_version=version, actor="bob", reason="by hand", now=deps.clock.now()
         )
-    for _ in range(2):
-        deps.clock.move(timedelta(seconds=10))  # type: ignore[attr-defined]
+    for _ in range(3):
+        deps.clock.move(SLICE)  # type: ignore[attr-defined]
         advance(deps)
 
     assert row(deps, ids[-1]).replays == 1
