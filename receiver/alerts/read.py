@@ -141,20 +141,26 @@ def _recent_dead(session: Session, now: datetime) -> dict[str, int]:
     return {row.source: row.number for row in rows}
 
 
+# Rows are compared as pairs, so that only the index that begins with the source can serve: the planner would
+# rather walk the minutes of all sources backward until it meets one.
 _FAILING = text(
     """\
-SELECT s.source, ok.minute AS success, min(d.minute) AS first, coalesce(sum(d.count), 0)::bigint AS number
-FROM unnest(CAST(:sources AS text[])) AS s(source)
+SELECT s.source, ok.minute AS success, dead.first, coalesce(dead.number, 0) AS number
+FROM (
+  SELECT source, CAST(:now AS timestamptz) AS now, CAST(:since AS timestamptz) AS since
+  FROM unnest(CAST(:sources AS text[])) AS u(source)
+) s
 LEFT JOIN LATERAL (
-  SELECT minute FROM inbox_minutes WHERE source = s.source AND minute <= :now AND minute > :since
+  SELECT minute FROM inbox_minutes
+  WHERE (source, minute) <= (s.source, s.now) AND (source, minute) > (s.source, s.since)
     AND result IN ('applied', 'repeat', 'stale', 'ignored')
-  ORDER BY minute DESC LIMIT 1
+  ORDER BY source DESC, minute DESC LIMIT 1
 ) ok ON true
 LEFT JOIN LATERAL (
-  SELECT minute, count FROM inbox_minutes WHERE source = s.source AND result IN ('failed', 'expired')
-    AND minute <= :now AND minute > greatest(coalesce(ok.minute, CAST(:since AS timestamptz)), :since)
-) d ON true
-GROUP BY s.source, ok.minute"""
+  SELECT min(minute) AS first, sum(count)::bigint AS number FROM inbox_minutes
+  WHERE (source, minute) <= (s.source, s.now) AND (source, minute) > (s.source, coalesce(ok.minute, s.since))
+    AND result IN ('failed', 'expired')
+) dead ON true"""
 )
 
 

@@ -31,30 +31,41 @@ SHORTEST = timedelta(minutes=10)
 
 _HEARD = "result IN ('new', 'duplicate', 'variant', 'conflict')"
 
+# Rows are compared as pairs, so that only the index that begins with the source can serve: the planner would
+# rather walk the minutes of all sources backward until it meets one.
 _ENDS = text(
     f"""\
 SELECT s.source, first.minute AS first, last.minute AS last
-FROM unnest(CAST(:sources AS text[])) AS s(source)
+FROM (
+  SELECT source, CAST(:now AS timestamptz) AS now, CAST(:look_back AS interval) AS look_back
+  FROM unnest(CAST(:sources AS text[])) AS u(source)
+) s
 CROSS JOIN LATERAL (
-  SELECT minute FROM inbox_minutes WHERE source = s.source AND minute <= :now AND {_HEARD}
-  ORDER BY minute DESC LIMIT 1
+  SELECT minute FROM inbox_minutes
+  WHERE (source, minute) <= (s.source, s.now) AND (source, minute) >= (s.source, '-infinity')
+    AND {_HEARD}
+  ORDER BY source DESC, minute DESC LIMIT 1
 ) last
 CROSS JOIN LATERAL (
   SELECT minute FROM inbox_minutes
-  WHERE source = s.source AND minute >= last.minute - CAST(:look_back AS interval) AND {_HEARD}
-  ORDER BY minute LIMIT 1
+  WHERE (source, minute) >= (s.source, last.minute - s.look_back)
+    AND (source, minute) <= (s.source, last.minute) AND {_HEARD}
+  ORDER BY source, minute LIMIT 1
 ) first"""
 )
 
+# Counted no further than is asked for: a long silence would have every minute of weeks read with each look.
 _SPOKE = text(
-    "SELECT count(DISTINCT minute) FROM inbox_minutes"
-    f" WHERE source = :source AND minute > :since AND minute <= :until AND {_HEARD}"
+    "SELECT count(*) FROM (SELECT DISTINCT source, minute FROM inbox_minutes"
+    " WHERE (source, minute) > (:source, CAST(:since AS timestamptz))"
+    f" AND (source, minute) <= (:source, CAST(:until AS timestamptz)) AND {_HEARD}"
+    " ORDER BY source, minute LIMIT :times) spoke"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A source, the minute it was last heard in, and in how many minutes it should have spoken since."""
+    """A source, the minute it was last heard in, and in how many minutes at least it would have spoken."""
 
     source: str
     since: datetime
@@ -84,20 +95,22 @@ def silent_sources(
             continue
         # More than a week of it would tell no more, and cost more with every look.
         until = min(instant, row.last + WEEK)
-        expected = _expected(session, row.source, row.first, row.last, until)
+        expected = _expected(session, row.source, row.first, row.last, until, times)
         if expected >= times:
             found.append(Silence(row.source, row.last, expected))
     return found
 
 
-def _expected(session: Session, source: str, first: datetime, last: datetime, until: datetime) -> int:
-    """In how many minutes it spoke in the least of the earlier stretches; 0 when there is none."""
+def _expected(
+    session: Session, source: str, first: datetime, last: datetime, until: datetime, times: int
+) -> int:
+    """In how many minutes it spoke in the least of the earlier stretches: 0 to ``times``."""
     step = WEEK if last - first >= WEEK else DAY
     counts: list[int] = []
     shift = step
     while last - shift >= first and shift <= 2 * WEEK:
         # A stretch may not reach into the silence itself.
         stretch = {"source": source, "since": last - shift, "until": min(until - shift, last)}
-        counts.append(session.execute(_SPOKE, stretch).scalar_one())
+        counts.append(session.execute(_SPOKE, {**stretch, "times": times}).scalar_one())
         shift += step
     return min(counts, default=0)

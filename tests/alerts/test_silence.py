@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from sqlalchemy import insert
+import pytest
+from sqlalchemy import TextClause, insert, text
 from sqlalchemy.orm import Session
 
+from receiver.alerts import read
+from receiver.inbox import silence
 from receiver.inbox.models import InboxMinute
 from receiver.inbox.silence import Silence, silent_sources
 from tests.factories import NOW
@@ -44,7 +47,7 @@ def test_a_busy_source_gone_silent(session: Session) -> None:
     speak(session, "acme", NOW, every=2 * MINUTE)
 
     assert silent(session, NOW + 15 * MINUTE) == []
-    assert silent_sources(session, ["acme"], now=NOW + 22 * MINUTE) == [Silence("acme", NOW, 11)]
+    assert silent_sources(session, ["acme"], now=NOW + 22 * MINUTE) == [Silence("acme", NOW, 10)]
     session.add(InboxMinute(source="acme", minute=NOW + 22 * MINUTE, result="duplicate", count=1))
     session.flush()
     assert silent(session, NOW + 24 * MINUTE) == []
@@ -102,3 +105,24 @@ def test_the_rule_knows_minutes(session: Session) -> None:
 
     assert silent(session, NOW + 10 * MINUTE + timedelta(seconds=59)) == []
     assert silent(session, NOW + 11 * MINUTE) == ["acme"]
+
+
+@pytest.mark.parametrize("statement", [silence._ENDS, silence._SPOKE, read._FAILING])
+def test_history_is_read_by_the_sources_own_index(session: Session, statement: TextClause) -> None:
+    """Never by the minutes of all sources: a look costs the same beside a hundred busy ones."""
+    speak(session, "acme", NOW, every=MINUTE, days=3)
+    session.execute(text("SET LOCAL enable_seqscan = off"))
+    session.execute(text("ANALYZE inbox_minutes"))
+    parameters = {
+        "sources": ["acme"],
+        "source": "acme",
+        "now": NOW,
+        "since": NOW - DAY,
+        "until": NOW,
+        "look_back": silence.LOOK_BACK,
+        "times": 10,
+    }
+    plan = "\n".join(session.scalars(text(f"EXPLAIN {statement.text}"), parameters))
+
+    assert "pk_inbox_minutes" in plan
+    assert "ix_inbox_minutes_minute" not in plan
