@@ -97,6 +97,14 @@ def _credentials(source: Source, provider: Provider) -> Iterator[Said]:
         )
     elif provider.confirm_without is not None and missing:
         yield "note", f"its thin events are read back: without {missing} they fail `unconfirmed`"
+    elif source.provider == "sslcommerz" and not provider.confirm_by_fetch:
+        yield (
+            "note",
+            (
+                "SSLCommerz asks every merchant to have payments confirmed by its API: set api.store_id, "
+                "api.store_password and options.read_back = true"
+            ),
+        )
     elif source.api and missing:
         yield "fault", f"the payment API cannot be asked without {missing}"
 

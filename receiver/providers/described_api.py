@@ -101,7 +101,8 @@ class Call:
 class Listing:
     """How a window is listed. ``query`` is made of the window; ``following`` gives the query of the next
     page from the last one's document and what was asked, None at the end. ``events``: the items are
-    messages as the provider sends them; else they are documents read by ``parts``.
+    messages as the provider sends them; else they are documents read by ``parts``. ``passed``: where the
+    newest come first and no window can be asked for, whether a page reaches back behind the window.
     """
 
     path: str
@@ -110,6 +111,7 @@ class Listing:
     items: Path
     parts: tuple[Part, ...] = ()
     events: Callable[[str, Mapping[str, Any]], ReadEvent] | None = None
+    passed: Callable[[Sequence[Mapping[str, Any]], Window], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class DescribedApi:
                 )
                 return
             query = listing.following(answer.document, query or {})
-            if query is None:
+            if query is None or (listing.passed is not None and listing.passed(items, window)):
                 return
         yield Unavailable("too_many_pages", f"more than {MAX_PAGES} pages: ask for a shorter window")
 

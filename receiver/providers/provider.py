@@ -118,13 +118,21 @@ class Provider:
         event_id = self.identity.event_id(headers, document)
         event = read_event(source_name, event_id, document, self.body, payload_sha256, item)
         thin = self.confirm_without is not None and is_absent(document, self.confirm_without)
-        confirm = self.confirm_by_fetch or thin
+        confirm = (self.confirm_by_fetch or thin) and not self._means_no_money(event)
         if not confirm and not self.identity.per_receipt:
             return event
         facts = event.facts
         if confirm and facts.facts_error is None:
             facts = replace(facts, facts_error=UNCONFIRMED)
         return replace(event, facts=facts, confirm_by_fetch=confirm, per_receipt=self.identity.per_receipt)
+
+    def _means_no_money(self, event: ReadEvent) -> bool:
+        """Whether it is of a type that has no money meaning: there is nothing to read back then. Whoever
+        could forge a type could keep the whole message from us as well, and the true one is another row, or
+        a conflict of this one.
+        """
+        unknown = event.event_type is not None and event.event_type not in self.body.several
+        return unknown and event.facts.facts_error is None
 
     def sign(
         self,

@@ -119,9 +119,14 @@ class StorePassword:
         return SignedRequest({"Content-Type": "application/x-www-form-urlencoded", **headers}, form.encode())
 
     def faults(self, source: Source) -> list[str]:
-        if source.options.get("digest") in (None, "sha2"):
-            return []
-        return ['options.digest can only be "sha2": then verify_sign_sha2 is demanded']
+        found = []
+        if source.options.get("digest") not in (None, "sha2"):
+            found.append('options.digest can only be "sha2": then verify_sign_sha2 is demanded')
+        if source.options.get("read_back") not in (None, True, False):
+            found.append("options.read_back must be true or false")
+        if source.options.get("read_back") is True and "order_reference" in source.options:
+            found.append("options.read_back asks by tran_id: order_reference must be left out")
+        return found
 
 
 def _first(bank: object, ours: object) -> object:
@@ -140,6 +145,13 @@ _WHERE = Where(
     time=facts.local_time(6),
 )
 _PAID = replace(_WHERE, effect_id=TRANSACTION)
+
+
+def _described(spoken: Provider, options: Options) -> Provider:
+    """Read back where the source wants it, as SSLCommerz asks of every merchant."""
+    plain = replace(spoken, described=None)
+    return replace(plain, confirm_by_fetch=options.get("read_back") is True).of_source(options)
+
 
 SSLCOMMERZ = Provider(
     name="sslcommerz",
@@ -166,5 +178,6 @@ SSLCOMMERZ = Provider(
     never_carries=frozenset({"live", "sequence"}),
     signed=("the fields that verify_key names",),
     reference_option=True,
-    option_names=frozenset({"digest"}),
+    option_names=frozenset({"digest", "read_back"}),
+    described=_described,
 )

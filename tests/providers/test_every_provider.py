@@ -104,6 +104,41 @@ def test_an_unconfirmed_event_carries_an_error_besides_its_mark():
     assert (event.confirm_by_fetch, event.facts.facts_error) == (True, "unconfirmed")
 
 
+@pytest.mark.parametrize(
+    "name,body",
+    [
+        ("gocardless", {"id": "EV1", "resource_type": "mandates", "action": "created", "links": {}}),
+        ("paypal", {"id": "WH-1", "event_type": "CATALOG.PRODUCT.CREATED", "resource": {"id": "P1"}}),
+        ("xendit", {"event": "payout.succeeded", "created": "2026-03-01T12:00:00Z", "data": {"id": "x"}}),
+        ("mollie", {"id": "event_1", "type": "profile.created", "entityId": "pfl_1"}),
+        ("flutterwave_v3", {"event": "transfer.completed", "data": {"id": 1, "status": "SUCCESSFUL"}}),
+    ],
+)
+def test_a_type_without_money_meaning_is_not_asked_for(name, body):
+    """There is nothing to read back of it: it is ignored, and no dead letter."""
+    headers = Headers({"PAYPAL-TRANSMISSION-ID": "t-1"})
+    event = provider(name).read_document("acme", headers, body, b"")
+
+    assert (event.facts.kind, event.facts.facts_error, event.confirm_by_fetch) == ("other", None, False)
+
+
+@pytest.mark.parametrize(
+    "name,body",
+    [
+        ("mollie", {"id": "event_1", "type": "payment.paid", "entityId": "tr_1"}),
+        ("paypal", {"event_type": "CUSTOMER.DISPUTE.RESOLVED", "resource": {"dispute_id": "D1"}}),
+        ("paypal", {"event_type": 7, "resource": {"id": "C1"}}),
+    ],
+)
+def test_a_type_that_may_mean_money_is_asked_for(name, body):
+    """A thin message, an outcome that we do not know, and a type that cannot be read may hide money."""
+    headers = Headers({"PAYPAL-TRANSMISSION-ID": "t-1"})
+    event = provider(name).read_document("acme", headers, body, b"")
+
+    assert event.confirm_by_fetch
+    assert event.facts.facts_error is not None
+
+
 def test_a_notification_of_an_object_is_a_row_for_each_receipt():
     """Mollie classic repeats the object's id for every status."""
     (event,) = provider("mollie_classic").read("acme", Headers(), b"id=tr_7UhSN1zuXS")

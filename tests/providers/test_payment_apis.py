@@ -271,6 +271,88 @@ def test_a_list_of_payments_gives_each_fact_an_id_of_its_own(http):
     assert ids == [read_back_id(event.facts) for page in found for event in page.events]
 
 
+_PADDLE = {
+    "id": "txn_1", "status": "completed", "currency_code": "EUR", "custom_data": {"order_id": "o_1"},
+    "details": {"totals": {"grand_total": "1200"}},
+}  # fmt: skip
+_GOCARDLESS = {"id": "PM1", "amount": 2500, "currency": "GBP", "status": "charged_back"}
+_FLUTTERWAVE = {"id": 7, "tx_ref": "o_1", "amount": 10.5, "currency": "NGN", "status": "successful"}
+_MOLLIE = {
+    "id": "tr_1", "mode": "live", "status": "paid", "description": "o_1", "createdAt": "2026-03-01T12:00:00Z",
+    "amount": {"value": "18.60", "currency": "EUR"}, "amountRefunded": {"value": "8.60", "currency": "EUR"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name,first,second,asked,ids",
+    [
+        (
+            "paddle",
+            {"data": [_PADDLE], "meta": {"pagination": {"has_more": True, "next": "https://x.example/"}}},
+            {"data": [{**_PADDLE, "id": "txn_2", "status": "ready"}], "meta": {"pagination": {}}},
+            ["updated_at%5BGTE%5D=2026-03-01T00%3A00%3A00%2B00%3A00", "after=txn_1"],
+            ["api:succeeded:txn_1:txn_1:1200:", "api:pending:txn_2::1200:"],
+        ),
+        (
+            "gocardless",
+            {"payments": [_GOCARDLESS], "meta": {"cursors": {"before": None, "after": "PM1"}}},
+            {"payments": [], "meta": {"cursors": {"before": None, "after": None}}},
+            ["created_at%5Bgte%5D=2026-03-01T00%3A00%3A00%2B00%3A00", "after=PM1"],
+            ["api:succeeded:PM1:PM1:2500:", "api:dispute_lost:PM1:PM1:2500:"],
+        ),
+        (
+            "flutterwave_v3",
+            {"data": [_FLUTTERWAVE], "meta": {"page_info": {"current_page": 1, "total_pages": 2}}},
+            {"data": [], "meta": {"page_info": {"current_page": 2, "total_pages": 2}}},
+            ["from=2026-03-01", "page=2"],
+            ["api:succeeded:7:7:1050:"],
+        ),
+        (
+            "mollie",
+            {"_embedded": {"payments": [_MOLLIE]}, "_links": {"next": {"href": "https://x.example/v2?from=tr_0"}}},
+            {"_embedded": {"payments": [{**_MOLLIE, "id": "tr_0", "createdAt": "2026-02-27T12:00:00+00:00"}]},
+             "_links": {"next": {"href": "https://x.example/v2?from=tr_old"}}},
+            ["limit=250", "from=tr_0"],
+            ["api:succeeded:tr_1:tr_1:1860:", "api:refund_total:tr_1:::860",
+             "api:succeeded:tr_0:tr_0:1860:", "api:refund_total:tr_0:::860"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_window_is_read_page_by_page(http, name, first, second, asked, ids):
+    """Each by its own way of going on, from the configured address alone; Mollie, whose list knows no
+    window, no further than behind its start.
+    """
+    url = description(name).live + description(name).listing.path
+    http.add("GET", url, json=first)
+    http.add("GET", url, json=second)
+    found = pages(name)
+
+    assert [event.provider_event_id for page in found for event in page.events] == ids
+    assert {event.facts.facts_error for page in found for event in page.events} == {None}
+    assert len(http.calls) == 2
+    for call, part in zip(http.calls, asked, strict=True):
+        assert part in call.request.url
+
+
+_ODD_PAGES = [
+    {}, [], {"data": 1}, {"data": [1]}, {"payments": {}}, {"_embedded": [], "meta": 1},
+    {"items": [{}], "meta": {"cursors": [], "page_info": 1}, "_links": {"next": []}},
+    {"data": [], "has_more": True, "meta": {"pagination": {"has_more": True}}, "cursor": 1},
+]  # fmt: skip
+
+
+def test_any_list_is_read_or_unreadable(http):
+    """A page of another shape breaks the list off, and raises nothing."""
+    for name in (n for n in names() if description(n).listing):
+        path = description(name).listing.path
+        url = (FIRST[name].source().api_url or description(name).live) + path
+        for document in _ODD_PAGES:
+            http.reset()
+            http.add("GET", url, json=document)
+
+            assert {type(page) for page in pages(name)} <= {Page, Unavailable}
+
+
 def test_a_list_without_end_is_cut(http):
     """Pages are bounded, whatever the provider says of further ones."""
     http.add("GET", "https://connect.squareup.com/v2/payments", json={"payments": [], "cursor": "c"})

@@ -255,6 +255,34 @@ def test_a_payload_says_and_does_what_the_table_says(door: Door, payload: str) -
     assert found["order_state"] == row.after
 
 
+@pytest.mark.parametrize("said,state", [("51650", "pending"), ("516.50", "paid")])
+def test_sslcommerz_is_read_back_where_the_source_wants_it(
+    door: Door, make_deps: MakeDeps, said: str, state: str
+) -> None:
+    """Then the signed message is a hint, and the validation API's word alone counts."""
+    api = {name: Secret(f"env:{name}", name) for name in ("store_id", "store_password")}
+    source = replace(source_of("sslcommerz"), api=api, options={"read_back": True})
+    reading = Door(make_deps(sources={"sslcommerz": source}))
+    reading.order("ORD894801", 51650, "BDT")
+    request = provider("sslcommerz").sign_request(
+        SECRETS["sslcommerz"], body_of("sslcommerz-succeeded"), NOW.timestamp(), "", {}
+    )
+    assert reading.post("sslcommerz", request.body, request.headers).status_code == 200
+    element = {
+        "status": "VALID", "tran_id": "ORD894801", "bank_tran_id": "260921201300HreDXyM79sEMwte0NV",
+        "currency_type": "BDT", "currency_amount": said, "tran_date": "2026-09-21 20:13:00",
+    }  # fmt: skip
+    with responses.RequestsMock() as mock:
+        mock.get(
+            "https://securepay.sslcommerz.com/validator/api/merchantTransIDvalidationAPI.php",
+            json={"APIConnect": "DONE", "no_of_trans_found": 1, "element": [element]},
+        )
+        Processor(reading.deps, "w1").tick()
+    reading.close()
+
+    assert reading.state_of("ORD894801") == state
+
+
 @pytest.mark.parametrize("payload", sorted(NO_WEBHOOKS))
 def test_what_nobody_signs_moves_nothing(door: Door, payload: str) -> None:
     """A browser's redirect and the answers of an API are refused at the endpoint, and nothing is stored."""

@@ -1,15 +1,18 @@
-"""GoCardless's API: payments and refunds, each by its own id. The events are signed; what they lack is
-the money.
+"""GoCardless's API: payments and refunds, each by its own id, and the payments of a window. The events are
+signed; what they lack is the money.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from receiver.providers.api_documents import by_status
 from receiver.providers.api_keys import KeyHeader
 from receiver.providers.body_map import Where
-from receiver.providers.described_api import ApiDescription, Call, Part
+from receiver.providers.described_api import ApiDescription, Call, Listing, Part
+from receiver.providers.payment_api import Window
 from receiver.providers.payment_event import Kind
 
 _PAYMENT = Where(
@@ -53,6 +56,22 @@ _REFUNDS = by_status(
 )
 _REFUND_CLAIMED = frozenset({Kind.REFUNDED, Kind.REFUND_FAILED})
 
+
+def _window(window: Window) -> dict[str, str]:
+    return {
+        "created_at[gte]": window.start.isoformat(),
+        "created_at[lt]": window.end.isoformat(),
+        "limit": "500",
+    }
+
+
+def _following(document: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, str] | None:
+    meta = document.get("meta")
+    cursors = meta.get("cursors") if isinstance(meta, dict) else None
+    after = cursors.get("after") if isinstance(cursors, dict) else None
+    return {**asked, "after": after} if isinstance(after, str) and after else None
+
+
 GOCARDLESS_API = ApiDescription(
     live="https://api.gocardless.com",
     sandbox="https://api-sandbox.gocardless.com",
@@ -73,4 +92,7 @@ GOCARDLESS_API = ApiDescription(
         ),
     ),
     reference=(("resource_metadata",), ("metadata",)),
+    listing=Listing(
+        "/payments", _window, _following, ("payments",), parts=(Part(_STATUSES), Part(_CHARGED_BACK))
+    ),
 )

@@ -1,16 +1,23 @@
-"""Mollie's API, for both of its protocols: a payment with its refunds and chargebacks."""
+"""Mollie's API, for both of its protocols: a payment with its refunds and chargebacks, and the newest
+payments, since no window can be asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from receiver.providers import facts
 from receiver.providers.amounts import MAJOR_TEXT
-from receiver.providers.api_documents import by_status
+from receiver.providers.api_documents import by_status, running_total
 from receiver.providers.api_keys import KeyHeader
 from receiver.providers.body_map import BodyMap, Meaning, Where
-from receiver.providers.described_api import ASKED, PAYMENT, ApiDescription, Call, Part
+from receiver.providers.described_api import ASKED, PAYMENT, ApiDescription, Call, Listing, Part
 from receiver.providers.paths import Computed
+from receiver.providers.payment_api import Window
 from receiver.providers.payment_event import Kind
 
 _PAYMENT = Where(
@@ -61,6 +68,30 @@ _CHARGEBACKS = BodyMap(
     otherwise=Where(),
 )
 
+_REFUNDED = running_total(
+    ("amountRefunded", "value"), replace(_PAYMENT, currency=("amountRefunded", "currency"))
+)
+
+
+def _following(document: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, str] | None:
+    links = document.get("_links")
+    following = links.get("next") if isinstance(links, dict) else None
+    href = following.get("href") if isinstance(following, dict) else None
+    if not isinstance(href, str):
+        return None
+    # Only the place is taken from the link: questions go to the address that is configured.
+    begin = parse_qs(urlsplit(href).query).get("from")
+    return {**asked, "from": begin[0]} if begin else None
+
+
+def _passed(items: Sequence[Mapping[str, Any]], window: Window) -> bool:
+    created = str(items[-1].get("createdAt")) if items else ""
+    try:
+        return datetime.fromisoformat(created) < window.start
+    except (ValueError, TypeError):
+        return False
+
+
 MOLLIE_API = ApiDescription(
     # A key is a live or a test key; the address is one.
     live="https://api.mollie.com",
@@ -80,6 +111,14 @@ MOLLIE_API = ApiDescription(
         ),
     ),
     reference=(("_embedded", "entity"), ()),
+    listing=Listing(
+        "/v2/payments",
+        lambda _window: {"limit": "250"},
+        _following,
+        ("_embedded", "payments"),
+        parts=(Part(_STATUSES), Part(_REFUNDED)),
+        passed=_passed,
+    ),
 )
 
 MOLLIE_CLASSIC_API = replace(MOLLIE_API, reference=((), ()))

@@ -1,16 +1,19 @@
-"""Paddle's API: transactions, and their adjustments (refunds and chargebacks)."""
+"""Paddle's API: transactions, their adjustments (refunds and chargebacks), and the list of a window."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from receiver.providers.amounts import MINOR_TEXT
 from receiver.providers.api_documents import by_status
 from receiver.providers.api_keys import KeyHeader
 from receiver.providers.body_map import BodyMap, Where
-from receiver.providers.described_api import ApiDescription, Call, Part
+from receiver.providers.described_api import ApiDescription, Call, Listing, Part
 from receiver.providers.paddle import PADDLE
 from receiver.providers.paths import Computed
+from receiver.providers.payment_api import Window
 from receiver.providers.payment_event import Kind
 
 _PAYMENT = Where(
@@ -65,6 +68,24 @@ def _adjustments() -> BodyMap:
     return BodyMap(type=adjustment, meanings={"adjustment": stripped}, otherwise=Where())
 
 
+def _window(window: Window) -> dict[str, str]:
+    # By the last change: an old transaction that is paid or repaired in the window counts as well.
+    return {
+        "updated_at[GTE]": window.start.isoformat(),
+        "updated_at[LT]": window.end.isoformat(),
+        "order_by": "id[ASC]",
+        "per_page": "30",
+    }
+
+
+def _following(document: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, str] | None:
+    meta, items = document.get("meta"), document.get("data")
+    pages = meta.get("pagination") if isinstance(meta, dict) else None
+    if not isinstance(pages, dict) or pages.get("has_more") is not True:
+        return None
+    return {**asked, "after": str(items[-1].get("id"))} if isinstance(items, list) and items else None
+
+
 PADDLE_API = ApiDescription(
     live="https://api.paddle.com",
     sandbox="https://sandbox-api.paddle.com",
@@ -80,4 +101,5 @@ PADDLE_API = ApiDescription(
         ),
     ),
     reference=(("data",), ()),
+    listing=Listing("/transactions", _window, _following, ("data",), parts=(Part(_STATUSES),)),
 )
