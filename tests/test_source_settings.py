@@ -46,6 +46,8 @@ def test_an_address_of_ones_own_is_taken(tmp_path, url):
         ('api_url = "https://[broken"', "api_url must be an https URL"),
         ('api_url = "https://api.example.com/?k=1"', "api_url must be an https URL"),
         ("api_url = 7", "api_url must be an https URL"),
+        ('rotate_by = "2027-03-31"', "rotate_by must be a day"),
+        ("rotate_by = 2027-03-31T12:00:00Z", "rotate_by must be a day"),
     ],
 )
 def test_a_flawed_setting_is_a_fault_of_the_start(tmp_path, more, fault):

@@ -9,13 +9,15 @@ from datetime import datetime, timedelta
 from flask import url_for
 
 from receiver.accounts.models import OperatorAction
+from receiver.alerts.models import Alert
+from receiver.alerts.words import headline
 from receiver.inbox.counts import Count
 from receiver.inbox.history import Hour
 from receiver.inbox.models import WebhookConflict, WebhookEvent
 from receiver.inbox.rates import SourceRate
 from receiver.inbox.readings import OVERDUE, Pending, Status
 from receiver.queue.models import Worker
-from receiver.web.verdict import AMBER, GREEN, LONG_PARKED, MANY_REJECTIONS, RED
+from receiver.web.verdict import AMBER, GREEN, LONG_PARKED, MANY_REJECTIONS, RED, SHOWN_HERE
 from receiver.web.wording import share, span, words
 
 WORDS = {GREEN: "well", AMBER: "look", RED: "stuck"}
@@ -48,13 +50,25 @@ class Light:
         return WORDS[self.level]
 
 
-def source_lights(status: Status, faults: Mapping[str, Sequence[str]]) -> list[Light]:
-    """A light for every source that is configured or spoke, the worst first."""
+def source_lights(
+    status: Status, faults: Mapping[str, Sequence[str]], alerts: Sequence[Alert] = ()
+) -> list[Light]:
+    """A light for every source that is configured or spoke, the worst first.
+
+    ``alerts`` that stand open colour the lamp of the source that they name.
+    """
     pending = {found.source: found for found in status.pending}
     rates = {rate.source: rate for rate in status.rates}
     dead = {group.source for group in status.dead}
     lights = [
-        _source(name, status, pending.get(name), rates.get(name), faults.get(name, ()))
+        _source(
+            name,
+            status,
+            pending.get(name),
+            rates.get(name),
+            faults.get(name, ()),
+            [alert for alert in alerts if alert.key == name and alert.kind not in SHOWN_HERE],
+        )
         for name in sorted({*rates, *pending, *dead})
     ]
     return sorted(lights, key=lambda light: (RED, AMBER, GREEN).index(light.level))
@@ -66,11 +80,18 @@ def _source(
     pending: Pending | None,
     rate: SourceRate | None,
     faults: Sequence[str],
+    alerts: Sequence[Alert],
 ) -> Light:
-    red = _red(name, status, pending)
-    amber = [*faults, *_amber(name, status, pending)]
+    told = {RED: [_told(alert) for alert in alerts if alert.level == "page"]}
+    told[AMBER] = [_told(alert) for alert in alerts if alert.level != "page"]
+    red = [*_red(name, status, pending), *told[RED]]
+    amber = [*faults, *_amber(name, status, pending), *told[AMBER]]
     level = RED if red else AMBER if amber else GREEN
     return Light(name, level, (*red, *amber, _rate(rate)), url_for("sources.show", name=name))
+
+
+def _told(alert: Alert) -> str:
+    return headline(alert.kind, alert.key, alert.facts).removeprefix(f"{alert.key}: ")
 
 
 def _red(name: str, status: Status, pending: Pending | None) -> list[str]:

@@ -56,7 +56,7 @@ def page() -> Any:
         status=status,
         verdict=judge(status, faults, alerts),
         conflicts=conflicts,
-        sources=source_lights(status, faults),
+        sources=source_lights(status, faults, alerts),
         workers=worker_lights(status.workers, now=status.now, stale=settings.worker_stale),
         changes=changes(status, hours, conflicts, acts),
         spans=tuple(SPANS),

@@ -49,7 +49,9 @@ def test_the_page_says_what_is_wrong_and_who_was_told(sign_in: SignIn, session: 
     assert "waits, tried 3 times: error=503" in page
     assert "demo: 2 open conflicts" in page
     assert "I am on it" not in page
-    assert 'href="/alerts">Demo: nothing received' in viewer.get("/status").get_data(as_text=True)
+    status = viewer.get("/status").get_data(as_text=True)
+    assert 'href="/alerts">Demo: nothing received' in status
+    assert 'demo</a> <span class="level">stuck</span>' in status
 
 
 def test_somebody_is_on_it(sign_in: SignIn, session: Session) -> None:
