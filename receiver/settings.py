@@ -50,6 +50,9 @@ class Settings:
     trusted_hosts: tuple[str, ...] = ()
     cookie_secure: bool = True
     worker_stale: timedelta = timedelta(seconds=30)
+    reconcile: bool = True
+    reconcile_after: timedelta = timedelta(minutes=5)
+    reconcile_longest: timedelta = timedelta(days=30)
     alerts: AlertSettings = field(default_factory=AlertSettings)
     oidc_issuer: str = ""
     oidc_client_id: str = ""
@@ -81,6 +84,9 @@ class Settings:
             trusted_hosts=tuple(h.strip() for h in environ.get("TRUSTED_HOSTS", "").split(",") if h.strip()),
             cookie_secure=reader.boolean("COOKIE_SECURE", cls.cookie_secure),
             worker_stale=reader.seconds("WORKER_STALE_SECONDS", cls.worker_stale, 5, 3600),
+            reconcile=reader.boolean("RECONCILE", cls.reconcile),
+            reconcile_after=reader.seconds("RECONCILE_AFTER_SECONDS", cls.reconcile_after, 1, 7 * 86400),
+            reconcile_longest=timedelta(days=reader.integer("RECONCILE_DAYS", 30, 1, 400)),
             alerts=AlertSettings.read(reader),
             oidc_issuer=reader.issuer(),
             oidc_client_id=environ.get("OIDC_CLIENT_ID", ""),

@@ -21,8 +21,10 @@ from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobExec
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.schedulers.blocking import BlockingScheduler
+from sqlalchemy.orm import Session
 
 from receiver.alerts.look import look_and_tell
+from receiver.alerts.verdicts import Verdict
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import advance
 from receiver.inbox.duties import end_pauses, expire_events, reclaim_events
@@ -31,6 +33,8 @@ from receiver.inbox.levels import note_levels
 from receiver.inbox.process import Processor
 from receiver.logs import logger
 from receiver.queue.workers import beat, leave
+from receiver.reconciliation.duty import Reconciler
+from receiver.reconciliation.report import drift_counts
 from receiver.settings import Settings, SettingsError
 
 RECLAIM_SECONDS = 5
@@ -40,6 +44,7 @@ BULK_REPLAY_SECONDS = 1
 BEAT_SECONDS = 5
 LEVELS_SECONDS = 20
 HOURS_SECONDS = 60
+RECONCILE_SECONDS = 5
 WATCH_SECONDS = 1
 
 CLOCK_JUMP = timedelta(seconds=5)
@@ -57,6 +62,7 @@ class Timetable:
         self.worker_id = deps.dice.new_id()
         self.name = deps.settings.worker_name or f"{socket.gethostname()}-{os.getpid()}"
         self.processor = Processor(deps, self.name)
+        self.reconciler = Reconciler(deps)
         self._ticks = 0
         self._skipped = 0
         self._wall = time.time()
@@ -74,6 +80,7 @@ class Timetable:
             ("levels", lambda: note_levels(self._deps), LEVELS_SECONDS),
             ("hours", lambda: roll_up_hours(self._deps), HOURS_SECONDS),
             ("alert", self.alert, self._deps.settings.alerts.look.total_seconds()),
+            ("reconcile", self.reconciler.tick, RECONCILE_SECONDS),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(
@@ -96,7 +103,7 @@ class Timetable:
 
     def alert(self) -> None:
         """Look for what is wrong, and tell it."""
-        look_and_tell(self._deps)
+        look_and_tell(self._deps, [("drift", _judge_drift)])
 
     def heartbeat(self) -> None:
         """Say that this worker lives."""
@@ -127,6 +134,7 @@ class Timetable:
         """Work by settings that were read anew; the database stays the one of the start."""
         self._deps = self._deps.with_settings(settings)
         self.processor.use(settings)
+        self.reconciler.use(self._deps)
 
     def close(self) -> None:
         """Take this worker off the list."""
@@ -143,6 +151,14 @@ class Timetable:
         # Ticks are skipped while a long one runs; that is the plan, and counted so that it can be seen.
         if event.job_id == "process":
             self._skipped += 1
+
+
+def _judge_drift(session: Session, now: datetime) -> list[Verdict]:
+    """Differences between the providers' records and ours that stand for a while."""
+    return [
+        Verdict("drift", one.source, since=one.since, facts={"count": one.count})
+        for one in drift_counts(session, now)
+    ]
 
 
 def run(deps: Deps, reread: Callable[[], Settings] | None = None) -> None:

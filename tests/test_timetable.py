@@ -39,6 +39,7 @@ def test_every_duty_runs_once_at_a_time_and_makes_up_for_missed_runs(
         "hours",
         "alert",
         "levels",
+        "reconcile",
         "heartbeat",
     }
     for job in jobs.values():

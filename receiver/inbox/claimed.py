@@ -25,6 +25,7 @@ COLUMNS = (
     "received_at",
     "claimed_at",
     "waived",
+    "origin",
     "source",
     "kind",
     "account",
@@ -58,6 +59,7 @@ class Claimed:
     received_at: datetime
     claimed_at: datetime
     waived: Sequence[str] | None
+    origin: str | None
     event: PaymentEvent
 
     @property

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from receiver.deps import Deps
 from receiver.inbox.claimed import Claimed
-from receiver.inbox.post_facts import FACT_COLUMNS, fact_values, post_facts
+from receiver.inbox.post_facts import FACT_COLUMNS, Learnt, fact_values, post_facts
 from receiver.logs import logger
 from receiver.providers.apis import payment_api
 from receiver.providers.payment_api import (
@@ -113,7 +113,14 @@ class Confirmer:
         session.execute(
             _FETCH, {"id": confirmed.row.id, "status": confirmed.fetched.status, "body": kept, "now": now}
         )
-        post_facts(session, self._deps.dice, confirmed.siblings, give_up=self._deps.settings.give_up, now=now)
+        post_facts(
+            session,
+            [Learnt(sibling) for sibling in confirmed.siblings],
+            origin=None,
+            dice=self._deps.dice,
+            give_up=self._deps.settings.give_up,
+            now=now,
+        )
 
     def _api(self, source: Source) -> PaymentAPI | None:
         if source.name not in self._apis:

@@ -57,7 +57,8 @@ class WebhookEvent(QueueRow, Base):
     ``provider_event_id`` has 1 to 128 characters from outside, 137 with the ``#`` suffix of a
     released conflict. ``facts_error`` names the first fact that could not be read.
     ``facts_sha256`` covers the facts that decide, never a time; ``payload_sha256`` the bytes.
-    ``waived`` names the checks that an admin's release told the rules to skip.
+    ``waived`` names the checks that an admin's release told the rules to skip. ``origin``: reconcile or
+    catch_up where no callback but a question of ours brought it; None: it was sent to us.
     """
 
     __tablename__ = "webhook_events"
@@ -88,11 +89,13 @@ class WebhookEvent(QueueRow, Base):
     received_at: Mapped[datetime] = mapped_column(Instant)
     last_received_at: Mapped[datetime] = mapped_column(Instant)
     waived: Mapped[list[str] | None] = mapped_column(ARRAY(Text), sort_order=101)
+    origin: Mapped[str | None] = mapped_column(Text, sort_order=102)
 
     __table_args__ = (
         UniqueConstraint("source", "provider_event_id"),
         CheckConstraint("char_length(provider_event_id) BETWEEN 1 AND 137", name="provider_event_id"),
         CheckConstraint(f"kind IN ({', '.join(repr(kind) for kind in KINDS)})", name="kind"),
+        CheckConstraint("origin IN ('reconcile', 'catch_up')", name="origin"),
         *queue_table_items("webhook_events", key="source", success="processed"),
         Index("ix_webhook_events_source_id", "source", "id"),
         Index("ix_webhook_events_event_type_id", "event_type", "id"),

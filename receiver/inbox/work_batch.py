@@ -109,7 +109,7 @@ def _work_one(book: Book, row: Claimed, terms: SourceTerms | None, work: _Work) 
                 applied.from_state,
                 applied.to_state,
                 applied.totals,
-                by="operator" if isinstance(decision, Apply) and decision.released else "event",
+                by=_by(row, decision),
             )
         )
         work.references.add(order.reference)
@@ -120,6 +120,12 @@ def _work_one(book: Book, row: Claimed, terms: SourceTerms | None, work: _Work) 
     work.outcomes[row.id] = _outcome(decision)
     if isinstance(decision, Park) and row.parked_reason == decision.reason:
         work.waiting.add(row.id)
+
+
+def _by(row: Claimed, decision: Decision) -> str:
+    if isinstance(decision, Apply) and decision.released:
+        return "operator"
+    return "event" if row.origin is None else "reconcile"
 
 
 def _hangs_on_transaction(decision: Decision) -> bool:

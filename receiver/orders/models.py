@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, Index, Text, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Identity, Index, Text, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -24,6 +24,9 @@ STATES = (
     "disputed",
     "charged_back",
 )
+UNPAID = ("pending", "failed", "authorized", "partially_paid")
+"""States in which a payment may still be missing: a failed attempt may be followed by a good one."""
+
 ENTRY_KINDS = (
     "authorization",
     "void",
@@ -72,6 +75,8 @@ class Order(Base):
         CheckConstraint("currency ~ '^[A-Z]{3}$'", name="currency"),
         CheckConstraint("char_length(reference) BETWEEN 1 AND 255", name="reference"),
         Index("ix_orders_state", "state", "id"),
+        # Reconciliation asks for those that are not paid; a state of theirs needs no entry anew.
+        Index("ix_orders_unpaid", "created_at", postgresql_where=text(_in("state", UNPAID))),
     )
 
 
@@ -132,6 +137,9 @@ class LedgerEntry(Base):
         CheckConstraint(_in("kind", ENTRY_KINDS), name="kind"),
         CheckConstraint("by IN ('event', 'reconcile', 'operator')", name="by"),
         Index("ix_ledger_entries_order_id", "order_id"),
+        Index(
+            "ix_ledger_entries_refund_failed", "created_at", postgresql_where=text("kind = 'refund_failed'")
+        ),
     )
 
 

@@ -33,6 +33,7 @@ from receiver.providers.payment_api import (
 )
 from receiver.providers.payment_event import Kind, PaymentEvent
 from receiver.providers.reading import ReadEvent, UnusableId, read_event
+from receiver.providers.strict_json import canonical
 from receiver.settings import Source
 
 MAX_PAGES = 50
@@ -200,7 +201,8 @@ class DescribedApi:
                 yield Unavailable("unreadable", "the answer holds no list", None, answer.status)
                 return
             try:
-                yield Page(tuple(self._events(listing, items)))
+                read = list(self._events(listing, items))
+                yield Page(tuple(event for event, _ in read), tuple(canonical(item) for _, item in read))
             except UnusableId as error:
                 yield Unavailable(
                     "unreadable", f"an event cannot be read: {error.detail}", None, answer.status
@@ -211,14 +213,16 @@ class DescribedApi:
                 return
         yield Unavailable("too_many_pages", f"more than {MAX_PAGES} pages: ask for a shorter window")
 
-    def _events(self, listing: Listing, items: Sequence[dict[str, Any]]) -> Iterator[ReadEvent]:
+    def _events(
+        self, listing: Listing, items: Sequence[dict[str, Any]]
+    ) -> Iterator[tuple[ReadEvent, dict[str, Any]]]:
         for item in items:
             if listing.events is not None:
-                yield listing.events(self._source.name, item)
+                yield listing.events(self._source.name, item), item
                 continue
             found = self._read(listing.parts, item, item, Transaction(None))
             for facts in () if isinstance(found, Unavailable) else found:
-                yield read_back(facts)
+                yield read_back(facts), item
 
     def _question(self, call: Call, transaction: Transaction) -> Question:
         values = {

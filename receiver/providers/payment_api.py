@@ -88,9 +88,13 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some of a window's events, each under the provider's own id, or under that of `read_back_id`."""
+    """Some of a window's events, each under the provider's own id, or under that of `read_back_id`.
+
+    ``bodies``: of each event the document that it was read from, as JSON.
+    """
 
     events: tuple[ReadEvent, ...]
+    bodies: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 class PaymentAPI(Protocol):
@@ -112,6 +116,9 @@ def read_back_id(facts: PaymentEvent) -> str:
     """
     parts = (facts.kind, facts.transaction_id, facts.effect_id, facts.amount_minor, facts.refund_total_minor)
     joined = ":".join(["api", *("" if part is None else str(part) for part in parts)])
+    if facts.kind in (Kind.PENDING, Kind.FAILED) and facts.sequence is not None:
+        # A payment may come to the same status twice; money comes once.
+        joined += f":{facts.sequence}"
     if len(joined) <= MAX_ID:
         return joined
     return f"{joined[:60]}~{hashlib.sha256(joined.encode()).hexdigest()}"

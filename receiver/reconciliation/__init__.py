@@ -1,1 +1,1 @@
-"""What the providers' payment APIs say, compared with what came, and posted where it is missing."""
+"""Asks the providers' payment APIs what callbacks did not tell, and shows where both sides differ."""

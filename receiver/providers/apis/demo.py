@@ -2,6 +2,7 @@
 
 ``GET /payments/<transaction id>`` answers ``transaction_id, order_id, amount, currency, status, sequence,
 account, live, created_at`` with ``captures``, ``refunds`` and ``disputes``, lists of ``id, amount, status``;
+``GET /payments?order_id=REFERENCE`` answers ``payments``, a list of such objects;
 ``GET /events?from=&to=&after=`` answers ``events`` (bodies of messages) and ``next`` (an event id, or
 null). Amounts are minor units. Statuses: payments ``pending, failed, authorized, paid, voided``; refunds
 ``succeeded, failed, pending``; disputes ``opened, won, lost``.
@@ -99,6 +100,11 @@ DEMO_API = ApiDescription(
                         many=True,
                     ),
                 ),
+            ),
+            Call(
+                "/payments",
+                (Part(_PAYMENTS, at=("payments",), many=True),),
+                query={"order_id": "{reference}"},
             ),
         ),
     ),
