@@ -23,6 +23,7 @@ from receiver.simulator.dialect import Dialect
 from receiver.simulator.dialects import DIALECTS
 from receiver.simulator.order_api import OrderApi, TriggerError
 from receiver.simulator.scenarios import ENDS, FAULTS, SEEDED_TIME, PlannedOrder, Run, plan, run_tag
+from receiver.simulator.sender import Sender
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -73,7 +74,7 @@ def trigger(
         _check_fault(spoken, fault)
         given = None if order_reference is None else _given(api, order_reference, source.name)
         made = plan(_run(source, spoken, dialect, kind, fault, count, currency.upper(), seed, given))
-        sender = playing.Sender(spoken, source)
+        sender = Sender(spoken, source)
         try:
             sender.signed(made.posts[0])
         except ValueError as error:

@@ -11,7 +11,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from receiver.providers.authentication import Options, SignedRequest, Verified, key_id
@@ -38,6 +38,11 @@ class FieldDigest:
     scheme: MacScheme
     keyed: Literal["hmac", "suffix"]
     needs_secret: bool = True
+    _shapes: tuple[tuple[Path, re.Pattern[str]], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        shapes = tuple((path, re.compile(shape, re.DOTALL | re.ASCII)) for path, shape in self.fields)
+        object.__setattr__(self, "_shapes", shapes)
 
     @property
     def key_form(self) -> str:
@@ -111,7 +116,7 @@ class FieldDigest:
 
     def _message(self, document: Mapping[str, Any]) -> bytes | None:
         pieces: list[str] = []
-        for path, shape in self.fields:
+        for path, shape in self._shapes:
             value = _at(document, path)
             if value is None:
                 text = ""
@@ -121,7 +126,7 @@ class FieldDigest:
                 text = str(value)
             else:
                 return None
-            if not re.fullmatch(shape, text, re.DOTALL | re.ASCII):
+            if shape.fullmatch(text) is None:
                 return None
             pieces.append(text)
         return self.join.join(pieces).encode("utf-8", "surrogatepass")

@@ -18,7 +18,8 @@ from receiver.settings import Secret, Settings, Source
 from receiver.simulator.dialects import DIALECTS
 from receiver.simulator.order_api import OrderApi
 from receiver.simulator.scenarios import SEEDED_TIME, Run, plan, run_tag
-from receiver.simulator.trigger import Report, Sender, trigger
+from receiver.simulator.sender import Sender
+from receiver.simulator.trigger import Report, trigger
 from tests.running import new_database, run_web
 
 TOKEN = "rcv_journey_0123456789abcdefghijklmnop"

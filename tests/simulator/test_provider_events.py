@@ -19,7 +19,7 @@ from receiver.settings import Secret, Source
 from receiver.simulator.dialect import written
 from receiver.simulator.dialects import DIALECTS
 from receiver.simulator.scenarios import SEEDED_TIME, STEPS, PlannedPost, Run, plan, run_tag
-from receiver.simulator.trigger import Headers, Sender
+from receiver.simulator.sender import Headers, Sender
 
 CASES = Path(__file__).parent.parent / "cases" / "signatures"
 UNIX = 1_772_366_400.0
