@@ -29,7 +29,7 @@ from receiver.inbox.acknowledge import flush_failed, forget_event, prune_payload
 from receiver.inbox.filter import DEAD
 from receiver.inbox.replay import NotReplayable, RowChanged, UnknownEvent, preview_replay, replay_event
 from receiver.inbox.table import INBOX
-from receiver.queue.pauses import pause, resume
+from receiver.queue.pauses import Resumed, go_on, pause, resume
 
 EXPECTED = (UnknownEvent, RowChanged, NotReplayable)
 
@@ -161,7 +161,7 @@ def pause_(source: str, reason: str, as_json: bool) -> None:
             )
         with deps.sessions.begin() as session:
             if not pause(session, INBOX, source, by=actor(), reason=reason):
-                raise Refused(f"{source} is paused already")
+                raise Refused(f"{source} is paused already, or its resume is not over yet")
             record(session, actor=actor(), action="source.pause", target=f"source:{source}", reason=reason)
     _said(as_json, {"source": source}, f"{source} is paused: events are stored and held")
 
@@ -173,19 +173,34 @@ def pause_(source: str, reason: str, as_json: bool) -> None:
 @json_option
 def resume_(source: str, spread_seconds: int, reason: str, as_json: bool) -> None:
     """Let the held events of SOURCE go on, at once or spread over some time."""
-    with desk() as deps, deps.sessions.begin() as session:
-        resumed = resume(session, INBOX, source, spread=timedelta(seconds=spread_seconds))
-        if resumed is None:
-            raise Refused(f"{source} is not paused")
-        record(
-            session,
-            actor=actor(),
-            action="source.resume",
-            target=f"source:{source}",
-            count=resumed.held,
-            reason=reason,
-        )
-    _said(as_json, {"source": source, "held": resumed.held}, f"{source} goes on: {resumed.held} held events")
+    with desk() as deps:
+        with deps.sessions.begin() as session:
+            resumed = resume(session, INBOX, source, spread=timedelta(seconds=spread_seconds))
+            if resumed is None:
+                raise Refused(f"{source} is not paused")
+            record(
+                session,
+                actor=actor(),
+                action="source.resume",
+                target=f"source:{source}",
+                count=resumed.held,
+                reason=reason,
+            )
+        held = _until_all_have_time(deps, source, resumed, quiet=as_json)
+    _said(as_json, {"source": source, "held": held}, f"{source} goes on: {held} held events")
+
+
+def _until_all_have_time(deps: Deps, source: str, resumed: Resumed, *, quiet: bool) -> int:
+    """Go on with a resume until it is over, beside the worker; returns the rows that were given time."""
+    while not resumed.over:
+        if not quiet:
+            click.echo(f"{resumed.held:,} held events have their time so far", err=True)
+        with deps.sessions.begin() as session:
+            further = go_on(session, INBOX, source)
+        if further is None:
+            break
+        resumed = further
+    return resumed.held
 
 
 def _wanted(deps: Deps, events: tuple[str, ...], asked: dict[str, Any]) -> list[UUID]:

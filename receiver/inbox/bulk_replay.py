@@ -51,9 +51,6 @@ ANNOUNCE_ABOVE = 2_000
 
 SPREAD_MOST = timedelta(hours=24)
 
-_LOCK_ORDER = "r.source, r.provider_event_id"
-"""The intake locks the rows of a statement in this order; another one would deadlock with it."""
-
 log = logger("worker")
 
 
@@ -215,7 +212,6 @@ def _step(
         [(row.id, row.row_version) for row in rows],
         replay_id=replay.id,
         within=bulk_replays.ahead(replay, since, share),
-        order=_LOCK_ORDER,
         give_up=give_up,
         now=now,
     )

@@ -12,6 +12,8 @@ INBOX = QueueTable(
     success="processed",
     attempts_table="webhook_event_attempts",
     attempts_column="event_id",
+    # The order in which the intake's one statement meets its rows.
+    lock_order=("source", "provider_event_id"),
 )
 
 LATE_ENDS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -107,7 +107,11 @@ def causes_index(table: str, *columns: str) -> Index:
 
 
 class Pause(Base):
-    """A pause of one key of one queue: held rows are never claimed and never expire."""
+    """A pause of one key of one queue: held rows are never claimed and never expire.
+
+    Resumed (``resumed_at``) it stands until every held row has its time: ``freed`` counts them, and
+    ``passed_at``, ``passed_id`` say up to which of the rows that were not due; no id, when all were passed.
+    """
 
     __tablename__ = "pauses"
 
@@ -117,6 +121,11 @@ class Pause(Base):
     reason: Mapped[str] = mapped_column(Text)
     paused_at: Mapped[datetime] = mapped_column(Instant)
     until: Mapped[datetime | None] = mapped_column(Instant)
+    resumed_at: Mapped[datetime | None] = mapped_column(Instant)
+    resume_spread: Mapped[timedelta | None]
+    passed_at: Mapped[datetime | None] = mapped_column(Instant)
+    passed_id: Mapped[UUID | None]
+    freed: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
 
     __table_args__ = (CheckConstraint("queue IN ('inbox', 'deliveries')", name="queue"),)
 

@@ -78,18 +78,17 @@ def replay_many(
     *,
     replay_id: UUID,
     within: timedelta,
-    order: str,
     give_up: timedelta = GIVE_UP,
     now: datetime | None = None,
 ) -> int:
     """Send dead letters (id, row version) round again; returns how many still were what was seen.
 
-    They come due within ``within`` by a hash of row and replay. ``order`` names the columns (of ``r``)
-    in whose order rows are locked: that of whoever else locks many of them at once.
+    They come due within ``within`` by a hash of row and replay.
     """
     if not rows:
         return 0
     sets = _ROUND_AGAIN.format(now=NOW, due=_LATER.format(now=NOW))
+    order = ", ".join(f"r.{column}" for column in table.lock_order)
     statement = text(_MANY.format(table=table.table, order=order, sets=sets))
     parameters = {
         "ids": Uuids(row_id for row_id, _ in rows),

@@ -12,6 +12,8 @@ DEAD_LETTERS = (FAILED, EXPIRED)
 class QueueTable:
     """A queue: its table, the column that it is served by fairly, its good end, its attempts.
 
+    ``lock_order``: the columns in whose order whoever locks many rows at once does so; another order
+    would deadlock.
     ``name`` stands in `pauses.queue`. All texts are constants of this code and go into SQL as such.
     """
 
@@ -21,6 +23,7 @@ class QueueTable:
     success: str
     attempts_table: str
     attempts_column: str
+    lock_order: tuple[str, ...]
 
     @property
     def ends(self) -> tuple[str, ...]:

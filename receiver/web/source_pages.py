@@ -84,7 +84,7 @@ def hold(name: str) -> Any:
             "Paused. Callbacks are stored and answered as ever; nothing is lost and nothing expires.", "good"
         )
     else:
-        flash("It is paused already; the first pause stands.", "bad")
+        flash("It is paused already, or its resume is not over yet: the first pause stands.", "bad")
     return redirect(url_for("sources.show", name=name), 303)
 
 
@@ -99,8 +99,13 @@ def go_on(name: str) -> Any:
             _record(session, "source.resume", name, reason, count=resumed.held)
     if resumed is None:
         flash("It is not paused.", "bad")
-    else:
+    elif resumed.over:
         flash(f"Resumed; {resumed.held} held event{'' if resumed.held == 1 else 's'} released.", "good")
+    else:
+        flash(
+            f"Being resumed: {resumed.held:,} held events have their time, the worker sees to the rest.",
+            "good",
+        )
     configured = name in current_deps().settings.sources
     return redirect(url_for("sources.show", name=name) if configured else url_for("status.page"), 303)
 

@@ -1,4 +1,4 @@
-"""The claim's plan: its cost hangs on what is due, not on what ended, waits or is held."""
+"""The plans of claim and resume: a claim's cost hangs on what is due, not on what ended, waits or is held."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
 
 from receiver.inbox.claimed import COLUMNS
 from receiver.inbox.table import INBOX
+from receiver.queue import pauses
 from receiver.queue.claim import claim_statement
+from receiver.queue.pauses import resume
 from tests.factories import NOW, make_pause
 
 FILL = """\
@@ -110,3 +112,36 @@ def test_the_claim_reads_only_what_it_takes(filled: Session) -> None:
     )
     again = [node for node in nodes(plan(filled)) if node.get("Index Name") == "ix_webhook_events_pending"]
     assert sum(read_rows(node) for node in again) <= 4 * BATCH
+
+
+def test_a_piece_of_a_resume_reads_only_its_own_rows(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside 20,000 held rows each statement of a resume reads a piece's rows, by the pending index."""
+    monkeypatch.setattr(pauses, "PIECE", BATCH)
+    session.execute(text(FILL), {"source": "held", "state": "pending", "rows": 20_000, "at": NOW})
+    make_pause(session, "held")
+    session.commit()
+    session.connection().exec_driver_sql("ANALYZE webhook_events")
+    ran: list[tuple[str, Any]] = []
+
+    def note(_connection: object, _cursor: object, statement: str, values: Any, *_: object) -> None:
+        ran.append((statement, values))
+
+    event.listen(session.get_bind(), "before_cursor_execute", note)
+    resumed = resume(session, INBOX, "held")
+    event.remove(session.get_bind(), "before_cursor_execute", note)
+    assert resumed == (BATCH, False)
+    pieces = [(statement, values) for statement, values in ran if "seen AS MATERIALIZED" in statement]
+    assert len(pieces) == 2
+
+    for statement, values in pieces:
+        connection = session.connection()
+        explained = connection.exec_driver_sql(
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", values
+        ).scalar_one()
+        tree = list(nodes(explained[0]["Plan"]))
+        on_events = [node for node in tree if node.get("Relation Name") == "webhook_events"]
+        scans = [node for node in on_events if node["Node Type"] not in ("ModifyTable", "LockRows")]
+        assert {node["Index Name"] for node in scans} <= {"ix_webhook_events_pending", "pk_webhook_events"}
+        assert sum(read_rows(node) for node in scans) <= 4 * BATCH

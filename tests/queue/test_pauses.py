@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
+from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from receiver.accounts.models import OperatorAction
 from receiver.deps import Deps
 from receiver.inbox.duties import end_pauses
 from receiver.inbox.table import INBOX, LATE_ENDS
-from receiver.queue.pauses import list_pauses, pause, resume, resume_due
+from receiver.queue import pauses
+from receiver.queue.pauses import go_on, list_pauses, pause, resume, resume_due
 from receiver.queue.reclaim import expire, reclaim
 from receiver.queue.settle import hand_back, release
 from tests.factories import NOW, make_event, make_pause
@@ -162,13 +168,112 @@ def test_a_pause_is_as_long_in_every_zone(session: Session, zone: str) -> None:
     assert read(session, event.id).give_up_at == GIVE_UP + timedelta(days=14)
 
 
-def test_a_great_backlog_is_resumed_whole(session: Session) -> None:
-    """Resume has no time limit of its own: a backlog that takes longer than a page's statement comes back."""
-    make_event(session)
+def resumed_in_pieces(session: Session, until: timedelta, between: Callable[[], object]) -> list[int]:
+    """Resume by pieces of two rows, a moment apart; the numbers of rows that had their time by then."""
+    resumed = resume(session, INBOX, "demo", now=NOW + until)
+    numbers = []
+    while resumed is not None and not resumed.over:
+        numbers.append(resumed.held)
+        session.commit()
+        between()
+        until += timedelta(seconds=1)
+        resumed = go_on(session, INBOX, "demo", now=NOW + until)
+    assert resumed is not None
+    session.commit()
+    return [*numbers, resumed.held]
+
+
+def test_a_great_backlog_is_resumed_in_pieces(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No piece is larger than told, each row gets its time once, and until then nothing is let go."""
+    monkeypatch.setattr(pauses, "PIECE", 2)
+    due = [make_event(session, payload=None) for _ in range(5)]
+    hour = timedelta(hours=1)
+    waiting = [make_event(session, attempts=8, next_attempt_at=NOW + 4 * hour) for _ in range(3)]
+    overdue = make_event(
+        session, attempts=9, give_up_at=NOW - hour / 2, next_attempt_at=NOW - hour, at=NOW - hour
+    )
     hold(session)
 
-    resume(session, INBOX, "demo", now=NOW + timedelta(hours=1))
+    def nothing_goes() -> None:
+        later = NOW + timedelta(hours=2)
+        assert take(session, now=later).rows == []
+        assert expire(session, INBOX, LATE_ENDS, now=later) == []
+        session.commit()
 
-    assert session.connection().exec_driver_sql("SHOW statement_timeout").scalar_one() == "0"
+    numbers = resumed_in_pieces(session, hour, nothing_goes)
+
+    assert all(b - a <= 2 for a, b in pairwise([0, *numbers]))
+    assert numbers[-1] == 9
+    for event in (*due, *waiting):
+        held = read(session, event.id).give_up_at - GIVE_UP
+        assert hour <= held < hour + timedelta(seconds=len(numbers))
+        assert read(session, event.id).row_version == 2
+    assert {read(session, event.id).next_attempt_at for event in waiting} == {NOW + 4 * hour}
+    assert read(session, overdue.id).give_up_at >= NOW + hour / 2
+    assert list_pauses(session) == []
+    assert set(take(session, now=NOW + 2 * hour).rows) == {overdue.id, *(event.id for event in due)}
+
+
+def test_what_comes_or_is_woken_during_a_resume_has_its_time(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that arrive between two pieces, and parked ones that are woken then, lose and win nothing."""
+    monkeypatch.setattr(pauses, "PIECE", 2)
+    hour = timedelta(hours=1)
+    parked = make_event(session, attempts=1, parked_reason="order_unknown", next_attempt_at=NOW + 2 * hour)
+    for _ in range(4):
+        make_event(session, payload=None)
+    hold(session)
+    came: list[UUID] = []
+
+    def meanwhile() -> None:
+        at = NOW + hour + timedelta(seconds=len(came))
+        came.append(make_event(session, payload=None, at=at).id)
+        read(session, parked.id).next_attempt_at = at
+        session.commit()
+
+    resumed_in_pieces(session, hour, meanwhile)
+
+    taken = take(session, now=NOW + 2 * hour).rows
+    assert len(taken) == 5 + len(came)
+    assert set(came) <= set(taken)
+    second = timedelta(seconds=1)
+    assert hour <= read(session, parked.id).give_up_at - GIVE_UP < hour + second * 10
+    for number, event_id in enumerate(came):
+        own = NOW + hour + second * number + timedelta(hours=72)
+        assert own <= read(session, event_id).give_up_at < own + second * 10
+
+
+def test_the_duty_goes_on_with_a_resume(
+    deps: Deps, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page began the worker ends, and the record counts all; a pause meanwhile waits."""
+    monkeypatch.setattr(pauses, "PIECE", 2)
+    events = [make_event(session, payload=None) for _ in range(7)]
+    hold(session)
+    deps.clock.move(timedelta(hours=1))  # type: ignore[attr-defined]
+    assert resume(session, INBOX, "demo", now=deps.clock.now()) == (2, False)
+    assert hold(session) is False
+    assert resume(session, INBOX, "demo", now=deps.clock.now()) == (4, False)
     session.commit()
-    assert session.connection().exec_driver_sql("SHOW statement_timeout").scalar_one() == "30s"
+
+    assert end_pauses(deps) == 1
+
+    assert list_pauses(session) == []
+    assert {read(session, event.id).give_up_at for event in events} == {GIVE_UP + timedelta(hours=1)}
+    (act,) = session.scalars(select(OperatorAction)).all()
+    assert (act.actor, act.action, act.target, act.count) == ("system", "source.resumed", "source:demo", 7)
+
+
+def test_two_do_not_give_time_at_once(deps: Deps, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one process is at a piece, another leaves it alone and says how far it is."""
+    monkeypatch.setattr(pauses, "PIECE", 2)
+    for _ in range(5):
+        make_event(session, payload=None)
+    hold(session)
+    resume(session, INBOX, "demo", now=NOW + LONG)
+    session.commit()
+    go_on(session, INBOX, "demo", now=NOW + LONG)
+    with deps.sessions.begin() as other:
+        assert go_on(other, INBOX, "demo", now=NOW + LONG) == (2, False)
+    session.rollback()
