@@ -181,3 +181,37 @@ def test_the_table_of_providers_is_complete_and_true() -> None:
     assert set(named) == set(names())
     always = {name for name, row in named.items() if "**always**" in row[4]}
     assert always == {name for name in names() if provider(name).confirm_by_fetch}
+
+
+def test_each_providers_page_names_the_credentials_of_its_api() -> None:
+    """Whoever wants a provider's API to be asked finds what to put into `sources.toml` on its page."""
+    from receiver.providers.apis import description, names
+
+    pages = {"mollie_classic": "mollie", "flutterwave_v3": "flutterwave", "demo": "README"}
+    missing = []
+    for name in names():
+        known = description(name)
+        assert known is not None
+        page = (ROOT / "docs" / "providers" / f"{pages.get(name, name)}.md").read_text()
+        missing += [
+            f"{name}: {key}" for key in known.needs if f'{key} = "env:' not in page and f"`{key}`" not in page
+        ]
+
+    assert missing == []
+
+
+PARTS = ("At the provider", "Verified", "Not signed", "What its events mean", "Read back", "Answers", "Rotat")
+
+
+def test_each_providers_page_has_every_part() -> None:
+    """Where to click, what is verified, what is not signed, what is read back, answers, rotation."""
+    folder = ROOT / "docs" / "providers"
+    ours = {"README.md", "demo.md", "lesson.md", "standard.md"}
+    missing = [
+        f"{page.name}: {part}"
+        for page in sorted(folder.glob("*.md"))
+        for part in (*PARTS, "In `sources.toml`")
+        if page.name not in ours and f"**{part}" not in page.read_text()
+    ]
+
+    assert missing == []
