@@ -60,6 +60,11 @@ class Settings:
     oidc_role_claim: str = "roles"
     log_level: str = "INFO"
 
+    @property
+    def soon(self) -> timedelta:
+        """How long before its deadline an event is warned of: never from its receipt on."""
+        return min(self.alerts.expiry, self.give_up / 2)
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
         """Read ``environ`` and the sources file. Raises SettingsError with every fault found."""

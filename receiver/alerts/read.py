@@ -77,7 +77,7 @@ def _parts(
     return {
         "dead": _dead(session),
         "expiring": {
-            found.source: found for found in expiring_by_source(session, paused, until=now + limits.expiry)
+            found.source: found for found in expiring_by_source(session, paused, until=now + settings.soon)
         },
         "silence": {found.source: found for found in silent},
         "rejected": _rejected(session, now),
@@ -119,6 +119,7 @@ def _source(
         skew_seconds=rejected.get("skew"),
         conflicts=parts["conflicts"].get(name, 0),
         rotate_by=source.rotate_by if source is not None else None,
+        live=source.live if source is not None else None,
     )
 
 

@@ -16,7 +16,8 @@ class SourceReading:
     ``dead`` are unacknowledged dead letters, ``failed_since_success`` those that ended since the last
     success, with the minute of the first in ``failing_since`` (the oldest retrying row counts too).
     ``expiring`` pending rows end by their deadline soon, the first at ``first_expiry``. ``rejected`` and
-    ``skewed`` are of the last minutes, ``skew_seconds`` the middle skew of the latter.
+    ``skewed`` are of the last minutes, ``skew_seconds`` the middle skew of the latter. ``live`` False: a
+    sandbox.
     """
 
     name: str
@@ -35,6 +36,7 @@ class SourceReading:
     skew_seconds: int | None = None
     conflicts: int = 0
     rotate_by: date | None = None
+    live: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

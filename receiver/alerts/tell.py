@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
 from receiver.alert_settings import Channel
 from receiver.alerts.channels import send
+from receiver.alerts.models import Alert
 from receiver.deps import Deps
 from receiver.logs import logger
 
@@ -39,6 +40,7 @@ class Notice:
     """A notice that this process may send until its lease is over."""
 
     id: int
+    alert_id: int
     claim_id: UUID
     channel: str
     subject: str
@@ -93,7 +95,7 @@ WHERE n.id = (
     )
   ORDER BY d.id LIMIT 1 FOR UPDATE SKIP LOCKED
 )
-RETURNING n.id, n.claim_id, n.channel, n.subject, n.body, n.level, n.attempts"""
+RETURNING n.id, n.alert_id, n.claim_id, n.channel, n.subject, n.body, n.level, n.attempts"""
 )
 
 
@@ -125,6 +127,8 @@ WHERE a.id = noted.alert_id AND noted.told_at IS NOT NULL"""
 
 def note(session: Session, notice: Notice, error: str | None, *, now: datetime | None = None) -> None:
     """Note that a notice was taken, or why not and when it is tried again. Nothing if the claim is lost."""
+    # The alert first, then its notices, as those who keep alerts do: neither waits for the other in a ring.
+    session.execute(select(Alert.id).where(Alert.id == notice.alert_id).with_for_update())
     wait = timedelta(seconds=BACKOFF[min(notice.attempts, len(BACKOFF)) - 1])
     parameters = {"now": now, "id": notice.id, "claim": notice.claim_id, "error": error, "wait": wait}
     session.execute(_NOTE, parameters)

@@ -112,7 +112,8 @@ def _source(source: SourceReading, now: datetime, limits: AlertSettings) -> Iter
         yield Verdict("expiring", name, facts=facts)
     if source.silence is not None:
         facts = {"expected": source.silence.expected, "last": _text(source.silence.since)}
-        yield Verdict("silence", name, PAGE, since=source.silence.since, facts=facts)
+        level = WARN if source.live is False else PAGE
+        yield Verdict("silence", name, level, since=source.silence.since, facts=facts)
     if sum(source.rejected.values()) >= limits.rejections:
         facts = {"reasons": dict(source.rejected)}
         yield Verdict("rejections", name, since=source.rejected_since, facts=facts)

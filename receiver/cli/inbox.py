@@ -183,7 +183,7 @@ def monitor(
             session,
             stale=deps.settings.worker_stale,
             sources=deps.settings.sources,
-            soon=deps.settings.alerts.expiry,
+            soon=deps.settings.soon,
         )
     held = sum(count.number for count in status.held.values())
     oldest = status.oldest_pending_at

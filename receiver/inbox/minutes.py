@@ -29,6 +29,12 @@ class MinuteCount:
             self.total_ms += duration_ms
             self.buckets[bisect_left(BOUNDS_MS, duration_ms)] += 1
 
+    def add_all(self, other: MinuteCount) -> None:
+        """Count what another one counted."""
+        self.count += other.count
+        self.total_ms += other.total_ms
+        self.buckets = [a + b for a, b in zip(self.buckets, other.buckets, strict=True)]
+
 
 Key = tuple[str, datetime, str]
 

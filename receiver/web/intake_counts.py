@@ -29,11 +29,11 @@ class IntakeCounts:
         self._pid = 0
         self._closed = threading.Event()
 
-    def received(self, source: str, result: str) -> None:
-        """Count one stored event: new, duplicate, variant or conflict."""
+    def received(self, source: str, result: str, duration_ms: int | None = None) -> None:
+        """Count one stored event: new, duplicate, variant or conflict; from its body's end to its commit."""
         key = (source, minute_of(self._wall()), result)
         with self._lock:
-            self._minutes.setdefault(key, MinuteCount()).add()
+            self._minutes.setdefault(key, MinuteCount()).add(duration_ms)
         self._start()
 
     def rejected(self, rejection: Rejection) -> None:
@@ -60,8 +60,7 @@ class IntakeCounts:
             self._rejections.put_back(rejections)
             with self._lock:
                 for key, counted in minutes.items():
-                    kept = self._minutes.setdefault(key, MinuteCount())
-                    kept.count += counted.count
+                    self._minutes.setdefault(key, MinuteCount()).add_all(counted)
 
     def close(self) -> None:
         """Flush for the last time."""
@@ -88,5 +87,5 @@ class IntakeCounts:
 def _not_too_late(minutes: dict[Key, MinuteCount], earliest: datetime) -> dict[Key, MinuteCount]:
     written: dict[Key, MinuteCount] = {}
     for (source, minute, result), counted in minutes.items():
-        written.setdefault((source, max(minute, earliest), result), MinuteCount()).count += counted.count
+        written.setdefault((source, max(minute, earliest), result), MinuteCount()).add_all(counted)
     return written

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, current_app
 from prometheus_client import CollectorRegistry
@@ -50,22 +50,30 @@ ENDED = frozenset({"applied", "repeat", "stale", "ignored", *DEAD})
 """Results that are ends; a parked or retried event is none yet."""
 
 
+class Times(NamedTuple):
+    """A histogram over BOUNDS_MS: the sum of all times, and how many fell into each bucket."""
+
+    total_ms: int
+    buckets: tuple[int, ...]
+
+
 @dataclass
 class Totals:
-    """Sums over `inbox_hours` and `inbox_minutes` up to a minute."""
+    """Sums over `inbox_hours` and `inbox_minutes` up to a minute.
+
+    ``times`` by source and what was timed: `answer`, from a post's body to its commit, or `applied`.
+    """
 
     until: datetime | None = None
     counts: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
-    applied_ms: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    buckets: dict[str, list[int]] = field(default_factory=dict)
+    times: dict[tuple[str, str], Times] = field(default_factory=dict)
 
     def copy(self) -> Totals:
         """Sums to go on from."""
         return Totals(
             self.until,
             defaultdict(int, self.counts),
-            defaultdict(int, self.applied_ms),
-            {source: list(buckets) for source, buckets in self.buckets.items()},
+            dict(self.times),
         )
 
     def add(self, session: Session, until: datetime) -> None:
@@ -78,10 +86,11 @@ class Totals:
     def _add_rows(self, rows: Iterable[Any]) -> None:
         for source, result, number, total_ms, sums in rows:
             self.counts[source, result] += int(number)
-            if result == "applied":
-                self.applied_ms[source] += int(total_ms)
-                known = self.buckets.setdefault(source, add_buckets(()))
-                self.buckets[source] = add_buckets((known, [int(each or 0) for each in sums]))
+            what = "answer" if result in RECEIVED else result
+            if what in ("answer", "applied"):
+                known = self.times.get((source, what), Times(0, ()))
+                buckets = add_buckets((known.buckets, [int(each or 0) for each in sums]))
+                self.times[source, what] = Times(known.total_ms + int(total_ms), tuple(buckets))
 
 
 # Hours are summed up in whole, so those up to the one of `until` count, and the minutes from there on.
@@ -125,7 +134,7 @@ def scrape() -> Response:
             session,
             stale=settings.worker_stale,
             sources=settings.sources,
-            soon=settings.alerts.expiry,
+            soon=settings.soon,
             now=statement_time(),
         )
         alerts = open_alerts(session)
@@ -150,7 +159,10 @@ class _Reading(Collector):
         """All families."""
         yield from self._counters()
         yield from self._queue()
-        yield self._time_to_applied()
+        yield self._times(
+            "answer", "webhook_time_to_answer_seconds", "From a post's last byte to its commit, if stored."
+        )
+        yield self._times("applied", "webhook_time_to_applied_seconds", "From receipt to applied.")
 
     def _counters(self) -> Iterator[Metric]:
         received = CounterMetricFamily(
@@ -225,16 +237,16 @@ class _Reading(Collector):
         for name, (words, value) in gauges.items():
             yield GaugeMetricFamily(name, words, value=value)
 
-    def _time_to_applied(self) -> Metric:
-        family = HistogramMetricFamily(
-            "webhook_time_to_applied_seconds", "From receipt to applied.", labels=["source"]
-        )
-        for source, buckets in sorted(self._totals.buckets.items()):
+    def _times(self, what: str, name: str, words: str) -> Metric:
+        family = HistogramMetricFamily(name, words, labels=["source"])
+        for (source, timed), times in sorted(self._totals.times.items()):
+            if timed != what:
+                continue
             passed, bounded = 0, []
-            for bound, number in zip((*BOUNDS_MS, None), buckets, strict=True):
+            for bound, number in zip((*BOUNDS_MS, None), times.buckets, strict=True):
                 passed += number
                 bounded.append(("+Inf" if bound is None else str(bound / 1000), passed))
-            family.add_metric([source], bounded, sum_value=self._totals.applied_ms[source] / 1000)
+            family.add_metric([source], bounded, sum_value=times.total_ms / 1000)
         return family
 
 

@@ -42,7 +42,7 @@ def page() -> Any:
             session,
             stale=settings.worker_stale,
             sources=settings.sources,
-            soon=settings.alerts.expiry,
+            soon=settings.soon,
             now=statement_time(),
         )
         alerts = open_alerts(session)

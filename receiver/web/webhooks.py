@@ -11,6 +11,7 @@ for the 405 of other methods) gives the same answers through the same code.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from http import HTTPStatus
@@ -134,8 +135,9 @@ def receive_from(extensions: dict[str, Any], source_name: str, environ: Environ)
         source = _source(deps, source_name)
         spoken = _provider_of(source)
         body = read_body(environ, deps.settings)
+        began = time.perf_counter()
         key_id = _verified(deps, source, spoken, environ, body)
-        return _stored(deps, extensions["intake"], counts, source, spoken, environ, body, key_id)
+        return _stored(deps, extensions["intake"], counts, source, spoken, environ, body, key_id, began)
     except Refused as refused:
         _note(deps, counts, source_name, refused, environ, body)
         status = refused.status
@@ -206,6 +208,7 @@ def _stored(
     environ: Environ,
     body: bytes,
     key_id: str,
+    began: float,
 ) -> Answer:
     headers = kept_headers(_sent_headers(environ), spoken.secret_headers)
     try:
@@ -222,8 +225,9 @@ def _stored(
     except IntakeUnavailable as error:
         log.warning("webhook.unavailable", source=source.name, code=error.code, length=len(body))
         return Answer(503, ANSWERS[503])
+    duration_ms = int((time.perf_counter() - began) * 1000)
     for receipt in receipts:
-        counts.received(source.name, receipt.result)
+        counts.received(source.name, receipt.result, duration_ms)
         level = log.warning if receipt.result == "conflict" else log.info
         level(
             "webhook.received",

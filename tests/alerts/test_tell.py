@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from receiver.alert_settings import Channel
 from receiver.alerts.channels import clean, send
 from receiver.alerts.look import look, look_for_workers
 from receiver.alerts.models import Alert, AlertNotice
-from receiver.alerts.tell import LEASE, claim_notice, tell_due
+from receiver.alerts.tell import LEASE, claim_notice, note, tell_due
 from receiver.clock import FixedClock
 from receiver.deps import Deps
 from tests.alerts.mailbox import Hook, Mailbox, alert_settings, hook_server, mail_server
 from tests.conftest import MakeDeps
 from tests.factories import NOW, make_event, make_worker, new_id
+from tests.running import wait_for, waiting_on_locks
 
 
 @pytest.fixture
@@ -165,6 +167,27 @@ def test_a_notice_is_one_tellers_until_its_lease_ends(told: Deps, clock: FixedCl
     assert (claim(), claim()) == ("CHAT_URL", None)
     clock.move(LEASE)
     assert claim() == "CHAT_URL"
+
+
+def test_telling_and_keeping_wait_in_one_order(told: Deps, database_url: str) -> None:
+    """Who notes a telling waits for the alert before it touches the notice: no ring with who keeps it."""
+    look(told)
+    with told.sessions.begin() as session:
+        notice = claim_notice(session, new_id(), ["CHAT_URL"], now=NOW)
+    assert notice is not None
+
+    def noted() -> None:
+        with told.sessions.begin() as session:
+            note(session, notice, None, now=NOW)
+
+    with ThreadPoolExecutor(1) as pool:
+        with told.sessions.begin() as keeper:
+            keeper.execute(select(Alert).where(Alert.id == notice.alert_id).with_for_update())
+            telling = pool.submit(noted)
+            wait_for(lambda: waiting_on_locks(database_url) == 1, 10, "the teller waits for the alert")
+            keeper.execute(AlertNotice.__table__.update().values(subject="kept"))
+        telling.result(10)
+    assert [row.state for row in notices(told) if row.channel == "CHAT_URL"] == ["told"]
 
 
 KILLED = """\

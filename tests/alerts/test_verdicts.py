@@ -73,6 +73,7 @@ TABLE = [
         [("expiring", "acme", 1, "warn")],
     ),
     ("silence", source(silence=SILENT), [("silence", "acme", 1, "page")]),
+    ("silence of a sandbox", source(silence=SILENT, live=False), [("silence", "acme", 1, "warn")]),
     ("some rejections", source(rejected={"signature": 19}), []),
     (
         "many rejections",

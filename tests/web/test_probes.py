@@ -92,7 +92,7 @@ def _metrics(client: FlaskClient, headers: dict[str, str]) -> dict[tuple[str, ..
 
 def _fill(session: Session) -> None:
     buckets = [4, 1, *[0] * (len(BOUNDS_MS) - 1)]
-    make_minute(session, result="new", count=7)
+    make_minute(session, result="new", count=7, total_ms=140, buckets=[7, *[0] * len(BOUNDS_MS)])
     make_minute(session, result="new", count=3, minute=NOW - timedelta(days=40))
     make_minute(session, result="duplicate", count=2)
     make_minute(session, source="(unknown)", result="rejected", count=9)
@@ -130,6 +130,8 @@ def test_metrics_are_read_from_the_database(client: FlaskClient, session: Sessio
         ("webhook_workers_alive",): 1,
         ("webhook_conflicts_open",): 1,
         ("webhook_sources_paused",): 1,
+        ("webhook_time_to_answer_seconds_bucket", "0.05", "demo"): 7,
+        ("webhook_time_to_answer_seconds_sum", "demo"): 0.14,
         ("webhook_time_to_applied_seconds_bucket", "0.05", "demo"): 4,
         ("webhook_time_to_applied_seconds_bucket", "0.1", "demo"): 5,
         ("webhook_time_to_applied_seconds_bucket", "+Inf", "demo"): 5,
