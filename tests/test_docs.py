@@ -183,6 +183,32 @@ def test_the_table_of_providers_is_complete_and_true() -> None:
     assert always == {name for name in names() if provider(name).confirm_by_fetch}
 
 
+def test_the_table_of_providers_says_what_each_can_mean() -> None:
+    """Its kinds are those of the description; `mollie_classic` means what its API tells."""
+    from receiver.providers.registry import names, provider
+
+    section = (ROOT / "README.md").read_text().split("## Providers")[1].split("\n## ")[0]
+    said = {
+        name: row.split("|")[3]
+        for row in section.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`([a-z0-9_]+)`", row.split("|")[1])
+    }
+    words = {"payment": {"succeeded", "captured"}, "refund": {"refunded", "refund_total"}}
+    words["dispute"] = {"dispute_opened", "dispute_lost"}
+    untold = {"demo", "lesson", "hmac", "mollie_classic", "midtrans_snapbi"}
+    wrong = []
+    for name in set(names()) - untold:
+        described = {m.kind.value for meanings in provider(name).body.several.values() for m in meanings}
+        wrong += [
+            f"{name}: {word}"
+            for word, kinds in words.items()
+            if bool(kinds & described) != (word in said[name])
+        ]
+
+    assert wrong == []
+
+
 def test_each_providers_page_names_the_credentials_of_its_api() -> None:
     """Whoever wants a provider's API to be asked finds what to put into `sources.toml` on its page."""
     from receiver.providers.apis import description, names

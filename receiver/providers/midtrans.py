@@ -60,6 +60,9 @@ MIDTRANS = Provider(
             "failure": Meaning(Kind.FAILED, _STATUS),
             "cancel": Meaning(Kind.VOIDED, _PAID),
             "refund": Meaning(Kind.REFUNDED, _STATUS),
+            "chargeback": Meaning(Kind.DISPUTE_LOST, _PAID),
+            # Of how much is not said: a person looks.
+            "partial_chargeback": Meaning(Kind.DISPUTE_OPENED, _PAID),
             "partial_refund": Meaning(Kind.REFUNDED, replace(_STATUS, amount=None)),
         },
         otherwise=_STATUS,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from receiver.providers.amounts import MAJOR_NUMBER
 from receiver.providers.body_map import BodyMap, Meaning, Where
 from receiver.providers.identities import CompositeId
-from receiver.providers.paths import TRANSACTION, Path
+from receiver.providers.paths import TRANSACTION, Computed, Path
 from receiver.providers.payment_event import Kind
 from receiver.providers.provider import Provider
 from receiver.providers.tokens import TokenAuthentication
@@ -27,6 +27,19 @@ _PAYMENT = Where(
     unit=MAJOR_NUMBER,
 )
 _STATUS = replace(_PAYMENT, effect_id=None)
+
+
+def _first(payment: object, own: object) -> object:
+    return own if payment is None else payment
+
+
+# What the API before v3 sent. The API that is asked may not know these payments: then a person sees it.
+_OLDER = replace(
+    _PAYMENT,
+    transaction_id=Computed("data.payment_id or id", (("data", "payment_id"), ("data", "id")), _first),
+    amount=("data", "amount"),
+)
+_OLDER_STATUS = replace(_OLDER, effect_id=None)
 _REFUND = replace(_PAYMENT, effect_id=("data", "id"), amount=("data", "amount"))
 _IDENTITY: tuple[Path, ...] = (("data", "id"), ("data", "payment_id"), ("data", "status"), ("created",))
 
@@ -40,6 +53,11 @@ XENDIT = Provider(
             "payment.authorization": Meaning(Kind.AUTHORIZED, _PAYMENT),
             "payment.capture": Meaning(Kind.SUCCEEDED, _PAYMENT),
             "payment.failure": Meaning(Kind.FAILED, _STATUS),
+            "payment.succeeded": Meaning(Kind.SUCCEEDED, _OLDER),
+            "payment.awaiting_capture": Meaning(Kind.AUTHORIZED, _OLDER),
+            "payment.pending": Meaning(Kind.PENDING, _OLDER_STATUS),
+            "payment.failed": Meaning(Kind.FAILED, _OLDER_STATUS),
+            "capture.succeeded": Meaning(Kind.SUCCEEDED, _OLDER),
             "refund.succeeded": Meaning(Kind.REFUNDED, _REFUND),
             "refund.failed": Meaning(Kind.REFUND_FAILED, _REFUND),
         },

@@ -261,6 +261,15 @@ CASES = [
         keys=("server_key",), live=False, name="challenged",
     ),
     Case(
+        "midtrans", Transaction("mt-1", kind=Kind.DISPUTE_LOST),
+        {"https://api.midtrans.com/v2/mt-1/status": {
+            "status_code": "200", "transaction_id": "mt-1", "order_id": "o_1",
+            "transaction_status": "chargeback", "gross_amount": "150000.00", "currency": "IDR"}},
+        [("succeeded", "mt-1", "mt-1", 15000000, "IDR", None, "o_1"),
+         ("dispute_lost", "mt-1", "mt-1", 15000000, "IDR", None, "o_1")],
+        keys=("server_key",), name="charged back",
+    ),
+    Case(
         "checkout_com", Transaction("pay_1"),
         {
             "https://api.checkout.com/payments/pay_1": {

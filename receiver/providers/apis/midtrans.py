@@ -50,6 +50,16 @@ _STATUSES = BodyMap(
     otherwise=Where(),
 )
 
+_CHARGED_BACK = BodyMap(
+    type=("transaction_status",),
+    meanings={
+        "chargeback": Meaning(Kind.DISPUTE_LOST, replace(_STATUS, effect_id=TRANSACTION)),
+        "partial_chargeback": Meaning(Kind.DISPUTE_OPENED, replace(_STATUS, effect_id=TRANSACTION)),
+    },
+    otherwise=Where(),
+)
+_PARTS = (Part(_STATUSES), Part(running_total(("refund_amount",), _STATUS)), Part(_CHARGED_BACK))
+
 
 def _judge(document: Mapping[str, Any]) -> NotFound | Unavailable | None:
     """It may say 200 whatever happened; ``status_code`` tells."""
@@ -67,16 +77,8 @@ MIDTRANS_API = ApiDescription(
     keys=Pair("server_key"),
     calls=(
         (
-            Call(
-                "/v2/{transaction}/status",
-                (Part(_STATUSES), Part(running_total(("refund_amount",), _STATUS))),
-                judge=_judge,
-            ),
-            Call(
-                "/v2/{reference}/status",
-                (Part(_STATUSES), Part(running_total(("refund_amount",), _STATUS))),
-                judge=_judge,
-            ),
+            Call("/v2/{transaction}/status", _PARTS, judge=_judge),
+            Call("/v2/{reference}/status", _PARTS, judge=_judge),
         ),
     ),
 )
