@@ -34,12 +34,13 @@ FORGOTTEN_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """What became of one alert in this look."""
+    """What became of one alert in this look; ``since`` is when what is wrong began."""
 
     alert_id: int
     kind: str
     key: str
     turn: Turn
+    since: datetime
 
 
 def keep(
@@ -74,7 +75,7 @@ def keep(
         if row is None or due not in TOLD:
             continue
         _write_notices(session, row, due, limits, give_up, instant)
-        turned.append(Turned(row.id, row.kind, row.key, due))
+        turned.append(Turned(row.id, row.kind, row.key, due, row.since))
     return turned
 
 

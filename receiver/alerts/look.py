@@ -25,15 +25,18 @@ from receiver.logs import logger
 Judge = Callable[[Session, datetime], Iterable[Verdict]]
 """Verdicts of another room, such as drift: read in the same transaction."""
 
+React = Callable[[Session, Turned], None]
+"""What another room does when an alert turns, such as asking the provider of a source gone silent."""
+
 SEEN_HERE = frozenset(KINDS) - {"drift"}
 
 log = logger("alerts")
 
 
-def look(deps: Deps, others: Sequence[tuple[str, Judge]] = ()) -> list[Turned]:
+def look(deps: Deps, others: Sequence[tuple[str, Judge]] = (), react: React | None = None) -> list[Turned]:
     """Read, judge, and keep the alerts; what opened, became worse, was reminded of or is over.
 
-    ``others`` are kinds that other rooms judge.
+    ``others`` are kinds that other rooms judge, ``react`` what another room does about a turn.
     """
     settings = deps.settings
     with deps.sessions.begin() as session:
@@ -49,8 +52,21 @@ def look(deps: Deps, others: Sequence[tuple[str, Judge]] = ()) -> list[Turned]:
             give_up=settings.give_up,
             now=deps.clock.now(),
         )
+        for one in turned:
+            _react(session, one, react)
         forget(session, now=deps.clock.now())
     return _logged(turned)
+
+
+def _react(session: Session, one: Turned, react: React | None) -> None:
+    if react is None:
+        return
+    try:
+        # In the alert's transaction, so that a crash undoes both; a fault of the reaction keeps the alert.
+        with session.begin_nested():
+            react(session, one)
+    except Exception as error:
+        log.warning("alert.no_reaction", kind=one.kind, key=one.key, error=type(error).__name__)
 
 
 def look_for_workers(deps: Deps, *, channel_send: Send = send) -> list[Turned]:
@@ -75,10 +91,14 @@ def look_for_workers(deps: Deps, *, channel_send: Send = send) -> list[Turned]:
 
 
 def look_and_tell(
-    deps: Deps, others: Sequence[tuple[str, Judge]] = (), *, channel_send: Send = send
+    deps: Deps,
+    others: Sequence[tuple[str, Judge]] = (),
+    react: React | None = None,
+    *,
+    channel_send: Send = send,
 ) -> list[Turned]:
     """What the worker does every half minute."""
-    turned = look(deps, others)
+    turned = look(deps, others, react)
     tell_due(deps, channel_send=channel_send)
     return turned
 

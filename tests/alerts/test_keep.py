@@ -8,7 +8,7 @@ from datetime import timedelta
 from threading import Barrier
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from receiver.alert_settings import AlertSettings, Channel
@@ -19,6 +19,7 @@ from receiver.alerts.models import Alert, AlertNotice
 from receiver.alerts.verdicts import KINDS, Verdict
 from receiver.clock import FixedClock
 from receiver.deps import Deps
+from receiver.inbox.models import WebhookEvent
 from tests.conftest import MakeDeps
 from tests.factories import (
     NOW,
@@ -222,3 +223,30 @@ def test_what_is_long_over_is_forgotten(session: Session) -> None:
     assert forget(session, now=NOW + KEPT + timedelta(seconds=1)) == 1
     assert [alert.kind for alert in list_alerts(session).open] == ["silence"]
     assert notices(session) == []
+
+
+def test_another_room_reacts_once_to_an_opening(deps: Deps, clock: FixedClock) -> None:
+    """It acts in the alert's transaction, once; when it fails, the alert stands all the same."""
+    reacted: list[str] = []
+
+    def react(session: Session, one: Turned) -> None:
+        reacted.append(f"{one.turn.value} {one.kind} {one.key}")
+        make_event(session)
+        if len(reacted) == 1:
+            raise ZeroDivisionError
+
+    with deps.sessions.begin() as session:
+        make_worker(session)
+        make_event(session, state="failed")
+    look(deps, react=react)
+    with deps.sessions.begin() as session:
+        assert [alert.kind for alert in list_alerts(session).open] == ["dead_letters"]
+        assert session.scalar(select(func.count()).select_from(WebhookEvent)) == 1
+        make_conflict(session, make_event(session, state="failed"))
+    clock.move(timedelta(seconds=20))
+    look(deps, react=react)
+    look(deps, react=react)
+
+    assert reacted == ["opened dead_letters demo", "opened conflict demo"]
+    with deps.sessions() as session:
+        assert session.scalar(select(func.count()).select_from(WebhookEvent)) == 3

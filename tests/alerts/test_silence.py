@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import TextClause, insert, text
 from sqlalchemy.orm import Session
 
+from receiver.alert_settings import AlertSettings, Channel
 from receiver.alerts import read
+from receiver.alerts.look import look
+from receiver.clock import FixedClock
+from receiver.deps import Deps
 from receiver.inbox import silence
 from receiver.inbox.models import InboxMinute
 from receiver.inbox.silence import Silence, silent_sources
-from tests.factories import NOW
+from tests.factories import NOW, make_worker
 
 # NOW is a Sunday at noon (UTC); stories begin on the Monday before last.
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -126,3 +131,47 @@ def test_history_is_read_by_the_sources_own_index(session: Session, statement: T
 
     assert "pk_inbox_minutes" in plan
     assert "ix_inbox_minutes_minute" not in plan
+
+
+def test_three_weeks_with_one_outage_are_one_alert(deps: Deps, clock: FixedClock) -> None:
+    """A shop that sells by day and rests at weekends, and one that never rests: an outage of five hours is
+    told once for each with its recovery; nights, weekends and the week after the outage raise nothing.
+    """
+    monday = datetime(2026, 2, 16, tzinfo=NOW.tzinfo)
+    outage = monday + 16 * DAY + 10 * HOUR
+    lasts = 5 * HOUR
+
+    def sells(at: datetime) -> bool:
+        return at.weekday() < 5 and 8 <= at.hour < 20
+
+    with deps.sessions.begin() as session:
+        for source, every, when in (("demo", 4 * MINUTE, sells), ("lesson", 3 * MINUTE, lambda _at: True)):
+            speak(
+                session,
+                source,
+                monday + 28 * DAY,
+                every=every,
+                days=28,
+                when=lambda at, when=when: when(at) and not outage <= at < outage + lasts,
+            )
+    alerts = AlertSettings(channels=(Channel("CHAT", ""),))
+    process = replace(deps, settings=replace(deps.settings, alerts=alerts))
+    clock.at = monday + 14 * DAY
+    told = []
+    while clock.at < monday + 26 * DAY:
+        with deps.sessions.begin() as session:
+            session.execute(text("DELETE FROM workers"))
+            make_worker(session, last_seen_at=clock.at, last_tick_at=clock.at)
+        told += [
+            (one.turn.value, one.key, clock.at - outage) for one in look(process) if one.turn != "reminder"
+        ]
+        clock.move(30 * MINUTE if abs(clock.at - outage) < DAY else 2 * HOUR)
+
+    assert sorted((turn, key) for turn, key, _ in told) == [
+        ("opened", "demo"),
+        ("opened", "lesson"),
+        ("recovered", "demo"),
+        ("recovered", "lesson"),
+    ]
+    assert all(after <= HOUR for turn, _, after in told if turn == "opened")
+    assert all(lasts <= after <= lasts + HOUR for turn, _, after in told if turn == "recovered")
