@@ -7,6 +7,7 @@ states: the key belongs to that account.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from receiver.providers.payment_api import (
 )
 from receiver.providers.payment_event import Kind, PaymentEvent
 from receiver.providers.reading import ReadEvent, UnusableId, read_event
+from receiver.providers.registry import provider_of
 from receiver.providers.strict_json import canonical
 from receiver.settings import Source
 
@@ -102,7 +104,8 @@ class Call:
 class Listing:
     """How a window is listed. ``query`` is made of the window; ``following`` gives the query of the next
     page from the last one's document and what was asked, None at the end. ``events``: the items are
-    messages as the provider sends them; else they are documents read by ``parts``. ``passed``: where the
+    messages as the provider sends them, read as the source speaks its provider; else they are documents
+    read by ``parts``. ``passed``: where the
     newest come first and no window can be asked for, whether a page reaches back behind the window.
     """
 
@@ -111,7 +114,7 @@ class Listing:
     following: Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, str] | None]
     items: Path
     parts: tuple[Part, ...] = ()
-    events: Callable[[str, Mapping[str, Any]], ReadEvent] | None = None
+    events: bool = False
     passed: Callable[[Sequence[Mapping[str, Any]], Window], bool] | None = None
 
 
@@ -217,8 +220,9 @@ class DescribedApi:
         self, listing: Listing, items: Sequence[dict[str, Any]]
     ) -> Iterator[tuple[ReadEvent, dict[str, Any]]]:
         for item in items:
-            if listing.events is not None:
-                yield listing.events(self._source.name, item), item
+            if listing.events:
+                digest = hashlib.sha256(canonical(item)).digest()
+                yield provider_of(self._source).read_document(self._source.name, {}, item, digest), item
                 continue
             found = self._read(listing.parts, item, item, Transaction(None))
             for facts in () if isinstance(found, Unavailable) else found:

@@ -246,6 +246,22 @@ def test_stripes_own_events_fill_a_window_under_their_own_ids(http):
     assert f"starting_after={body['id']}" in http.calls[1].request.url
 
 
+def test_stripes_events_are_read_as_the_source_speaks(http):
+    """The merchant's own place of the reference holds in a catch-up too: else a payment would be nobody's."""
+    text = (PAYLOADS / "stripe-succeeded.json").read_text().replace('"order_id"', '"cart"')
+    http.add("GET", "https://api.stripe.com/v1/events", json={"data": [json.loads(text)]})
+    source = Source(
+        "shop",
+        "stripe",
+        options={"order_reference": "data.object.metadata.cart"},
+        api={"key": Secret("env:K", SECRET)},
+    )
+    (page,) = payment_api(source, requests.Session()).list(WINDOW)
+
+    assert [event.facts.order_reference for event in page.events] == ["ORD-709694"]
+    assert {len(event.payload_sha256) for event in page.events} == {32}
+
+
 @pytest.mark.parametrize("name", sorted(n for n in names() if description(n).listing))
 def test_a_list_that_breaks_off_says_so(http, name):
     """The last value of a list that failed is the failure."""

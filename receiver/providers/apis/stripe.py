@@ -13,8 +13,7 @@ from receiver.providers.body_map import BodyMap, Meaning, Where
 from receiver.providers.described_api import ASKED, ApiDescription, Call, Listing, Part
 from receiver.providers.payment_api import Window
 from receiver.providers.payment_event import Kind
-from receiver.providers.reading import ReadEvent
-from receiver.providers.stripe import STRIPE, UNIT
+from receiver.providers.stripe import UNIT
 
 _PAYMENT = Where(
     order_reference=("metadata", "order_id"),
@@ -86,10 +85,6 @@ _REFUND_LIST = (Part(_REFUNDS, at=("data",), many=True),)
 _DISPUTE_LIST = (Part(_DISPUTES, at=("data",), many=True),)
 
 
-def _event(source: str, document: Mapping[str, Any]) -> ReadEvent:
-    return STRIPE.read_document(source, {}, document, b"")
-
-
 def _window(window: Window) -> dict[str, str]:
     return {
         "limit": "100",
@@ -135,5 +130,5 @@ STRIPE_API = ApiDescription(
         ),
     ),
     reference=(("data", "object"), ()),
-    listing=Listing("/v1/events", _window, _following, ("data",), events=_event),
+    listing=Listing("/v1/events", _window, _following, ("data",), events=True),
 )
