@@ -262,6 +262,38 @@ def test_stripes_events_are_read_as_the_source_speaks(http):
     assert {len(event.payload_sha256) for event in page.events} == {32}
 
 
+@pytest.mark.parametrize("option", ["custom_id", "invoice_id"])
+def test_paypals_events_tell_what_its_messages_mean(http, option):
+    """A listed event comes from the API itself, so its facts count: under the ids that reading back gives."""
+    bodies = [
+        json.loads((PAYLOADS / f"paypal-{name}.json").read_text()) for name in ("succeeded", "refunded")
+    ]
+    for body in bodies:
+        body["resource"]["invoice_id"] = "inv-1"
+    other = {"id": "WH-3", "event_type": "CATALOG.PRODUCT.CREATED", "resource": {"id": "P1"}}
+    url = "https://api-m.paypal.com/v1/notifications/webhooks-events"
+    http.add(
+        "POST", "https://api-m.paypal.com/v1/oauth2/token", json={"access_token": "t", "expires_in": 900}
+    )
+    following = [{"rel": "next", "href": f"{url.replace('paypal', 'evil')}?next_page_token=n2"}]
+    http.add("GET", url, json={"events": [bodies[0], other], "links": following})
+    http.add("GET", url, json={"events": [bodies[1]], "links": []})
+    case = FIRST["paypal"]
+    source = Source("shop", "paypal", live=True, api=case.source().api,
+                    options={"webhook_id": "W1", "order_reference": f"resource.{option}"})  # fmt: skip
+    found = list(payment_api(source, requests.Session()).list(WINDOW))
+
+    facts = [event.facts for page in found for event in page.events]
+    assert [event.provider_event_id for page in found for event in page.events] == [
+        "api:succeeded:REU8U4I4CG2M1UOWQ:REU8U4I4CG2M1UOWQ:100600:",
+        "api:refunded:98BD43KFU65QJQQHB:YCQ7ULEC2T67MQLVJ:249900:",
+    ]
+    expected = ["ORD-522375", "ORD-664833"] if option == "custom_id" else ["inv-1", "inv-1"]
+    assert [each.order_reference for each in facts] == expected
+    assert {(each.facts_error, each.live) for each in facts} == {(None, True)}
+    assert "next_page_token=n2" in http.calls[2].request.url
+
+
 @pytest.mark.parametrize("name", sorted(n for n in names() if description(n).listing))
 def test_a_list_that_breaks_off_says_so(http, name):
     """The last value of a list that failed is the failure."""
