@@ -18,7 +18,8 @@ import receiver.alerts.models
 import receiver.inbox.models
 import receiver.inbox.view
 import receiver.orders.models
-import receiver.reconciliation.models  # noqa: F401 (the imports fill the metadata)
+import receiver.reconciliation.models
+import receiver.retention.models  # noqa: F401 (the imports fill the metadata)
 from receiver.db import Base
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import Self
 
 from receiver.alert_settings import AlertSettings
 from receiver.db import database_url
+from receiver.retention_settings import RetentionSettings
 from receiver.sources import Secret, Source, read_sources
 
 __all__ = ["Secret", "Settings", "SettingsError", "Source"]
@@ -54,6 +55,7 @@ class Settings:
     reconcile_after: timedelta = timedelta(minutes=5)
     reconcile_longest: timedelta = timedelta(days=30)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     oidc_issuer: str = ""
     oidc_client_id: str = ""
     oidc_client_secret: str = field(default="", repr=False)
@@ -93,6 +95,7 @@ class Settings:
             reconcile_after=reader.seconds("RECONCILE_AFTER_SECONDS", cls.reconcile_after, 1, 7 * 86400),
             reconcile_longest=timedelta(days=reader.integer("RECONCILE_DAYS", 30, 1, 400)),
             alerts=AlertSettings.read(reader),
+            retention=RetentionSettings.read(reader),
             oidc_issuer=reader.issuer(),
             oidc_client_id=environ.get("OIDC_CLIENT_ID", ""),
             oidc_client_secret=environ.get("OIDC_CLIENT_SECRET", ""),

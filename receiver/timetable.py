@@ -35,6 +35,7 @@ from receiver.logs import logger
 from receiver.queue.workers import beat, leave
 from receiver.reconciliation.duty import Reconciler
 from receiver.reconciliation.report import drift_counts
+from receiver.retention.turn import run_due
 from receiver.settings import Settings, SettingsError
 
 RECLAIM_SECONDS = 5
@@ -45,6 +46,7 @@ BEAT_SECONDS = 5
 LEVELS_SECONDS = 20
 HOURS_SECONDS = 60
 RECONCILE_SECONDS = 5
+RETENTION_SECONDS = 300
 WATCH_SECONDS = 1
 
 CLOCK_JUMP = timedelta(seconds=5)
@@ -81,6 +83,7 @@ class Timetable:
             ("hours", lambda: roll_up_hours(self._deps), HOURS_SECONDS),
             ("alert", self.alert, self._deps.settings.alerts.look.total_seconds()),
             ("reconcile", self.reconciler.tick, RECONCILE_SECONDS),
+            ("retention", lambda: run_due(self._deps), RETENTION_SECONDS),
             ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(

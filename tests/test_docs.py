@@ -35,7 +35,13 @@ def test_the_readme_holds_the_two_commands() -> None:
 def test_every_setting_is_described() -> None:
     """Each variable that the settings read stands in docs/settings.md, and no other one does."""
     source = "".join(
-        (ROOT / "receiver" / name).read_text() for name in ("settings.py", "sources.py", "alert_settings.py")
+        (ROOT / "receiver" / name).read_text()
+        for name in (
+            "settings.py",
+            "sources.py",
+            "alert_settings.py",
+            "retention_settings.py",
+        )
     )
     read = set(re.findall(r'"([A-Z][A-Z_]+)"', source)) - {"DEBUG", "INFO", "WARNING", "ERROR"}
     described = set(re.findall(r"^\| `([A-Z_]+)`", (ROOT / "docs" / "settings.md").read_text(), re.MULTILINE))

@@ -38,6 +38,7 @@ def test_every_duty_runs_once_at_a_time_and_makes_up_for_missed_runs(
         "bulk_replay",
         "hours",
         "alert",
+        "retention",
         "levels",
         "reconcile",
         "heartbeat",

@@ -87,11 +87,16 @@ def flush_failed(
 
 
 def prune_payloads(
-    session: Session, *, older_than: timedelta, limit: int = 1000, now: datetime | None = None
+    session: Session,
+    *,
+    older_than: timedelta,
+    limit: int = 1000,
+    open_too: bool = True,
+    now: datetime | None = None,
 ) -> int:
     """Erase up to ``limit`` payloads whose events have all ended and that are older than ``older_than``.
 
-    What was read back of them goes too.
+    ``open_too`` False keeps those of dead letters that nobody acknowledged. What was read back goes too.
     Keys, hashes and outcomes stay: a late duplicate is still a duplicate, a conflict still a conflict.
     """
     erased = session.execute(
@@ -100,13 +105,15 @@ def prune_payloads(
             " SELECT p.id FROM webhook_payloads p"
             f" WHERE p.received_at <= {_NOW} - CAST(:age AS interval)"
             " AND NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.payload_id = p.id"
-            "   AND e.state IN ('pending', 'in_flight'))"
+            "   AND (e.state IN ('pending', 'in_flight')"
+            "     OR (NOT CAST(:open_too AS boolean) AND e.state IN ('failed', 'expired')"
+            "         AND e.acknowledged_at IS NULL)))"
             " ORDER BY p.id LIMIT :limit FOR UPDATE SKIP LOCKED) RETURNING id"
             "), fetched AS (UPDATE webhook_fetches SET body = NULL WHERE event_id IN ("
             " SELECT e.id FROM webhook_events e JOIN gone ON e.payload_id = gone.id))"
             " SELECT count(*) FROM gone"
         ),
-        {"age": older_than, "limit": limit, "now": now},
+        {"age": older_than, "limit": limit, "open_too": open_too, "now": now},
     )
     return int(erased.scalar_one())
 

@@ -1,0 +1,183 @@
+"""Restore and erase: an archived payload comes back as it was, and one erased on request never does."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from receiver.accounts.actions import list_actions
+from receiver.deps import Deps
+from receiver.inbox.models import WebhookConflict, WebhookEvent, WebhookFetch
+from receiver.inbox.replay import replay_event
+from receiver.retention.archive import RESTORED_STAYS, owed
+from receiver.retention.files import ArchiveBroken, FsspecArchive
+from receiver.retention.models import ArchiveFile
+from receiver.retention.restore import NotRestorable, erase_payload, restore_event, restore_window
+from receiver.retention.turn import run
+from receiver.retention_settings import RetentionSettings
+from tests.conftest import MakeDeps
+from tests.factories import NOW, make_conflict, make_event
+from tests.inbox.gestures import ledger, outcome, register, work
+
+from .gestures import DAY, Breaking, later, old, payloads
+
+WHY = {"actor": "ada", "reason": "asked for"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the archive lies."""
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def kept(make_deps: MakeDeps, folder: Path) -> Deps:
+    """A process whose archive is a folder."""
+    return make_deps(retention=RetentionSettings(archive_url=str(folder)))
+
+
+def test_one_event_comes_back_byte_for_byte_and_goes_again_after_a_week(kept: Deps, folder: Path) -> None:
+    """Restored it stands as it came, with an audit row; it stays a week, then it is erased again."""
+    ids = old(kept, 3)
+    before = payloads(kept)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+
+    restore_event(kept, archive, ids[1], **WHY)
+
+    assert payloads(kept) == {ids[1]: before[ids[1]]}
+    with kept.sessions() as session:
+        assert hashlib.sha256(before[ids[1]]).digest() == session.get_one(WebhookEvent, ids[1]).payload_sha256
+        assert [act.action for act in list_actions(session)] == ["payload.restore"]
+    assert run(kept, archive).erased == 0
+    later(kept, seconds=RESTORED_STAYS.total_seconds() + 1)
+    assert run(kept, archive).erased == 1
+    restore_event(kept, archive, ids[1], **WHY)
+    assert set(payloads(kept)) == {ids[1]}
+
+
+def test_a_restored_event_replays_as_a_repeat(kept: Deps, folder: Path) -> None:
+    """An applied payment that an admin sends round again after its restore changes nothing."""
+    register(kept, "ord_1")
+    with kept.sessions.begin() as session:
+        event_id = make_event(session, transaction_id="tx_1", effect_id="tx_1").id
+    work(kept)
+    later(kept, days=91)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+    restore_event(kept, archive, event_id, **WHY)
+    with kept.sessions.begin() as session:
+        version = session.get_one(WebhookEvent, event_id).row_version
+        now = kept.clock.now()
+        replay_event(session, event_id, row_version=version, actor="ada", reason="look", admin=True, now=now)
+    work(kept)
+
+    assert outcome(kept, event_id)[:2] == ("processed", "repeat")
+    assert ledger(kept, "ord_1") == [("capture", 2500)]
+
+
+def test_a_window_comes_back(kept: Deps, folder: Path) -> None:
+    """From an instant to another: what was received in between, from every file that holds some."""
+    first, second, third = old(kept, 1, days=120), old(kept, 2, days=100), old(kept, 1, days=95)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+
+    assert restore_window(kept, archive, NOW - 110 * DAY, NOW - 95 * DAY, **WHY) == 2
+    assert set(payloads(kept)) == set(second)
+    assert restore_window(kept, archive, NOW - 110 * DAY, NOW - 95 * DAY, **WHY) == 0
+    assert {*first, *third}.isdisjoint(payloads(kept))
+
+
+def test_what_cannot_come_back_says_why(kept: Deps, folder: Path) -> None:
+    """Unknown, still there, never archived, erased for good: each has its code."""
+    (here,) = old(kept, 1, days=1)
+    (bare,) = old(kept, 1, days=1)
+    archive = FsspecArchive(str(folder))
+    erase_payload(kept, archive, bare, **WHY)
+    for event_id, code in (
+        (kept.dice.new_id(), "event_unknown"),
+        (here, "payload_there"),
+        (bare, "not_archived"),
+    ):
+        with pytest.raises(NotRestorable) as refused:
+            restore_event(kept, archive, event_id, **WHY)
+        assert refused.value.code == code
+
+
+def test_a_changed_file_restores_nothing(kept: Deps, folder: Path) -> None:
+    """A file whose checksum differs is not believed, and the event stays as it is."""
+    (event_id,) = old(kept, 1)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+    (path,) = folder.iterdir()
+    path.write_bytes(gzip.compress(b"{}"))
+
+    with pytest.raises(ArchiveBroken, match="checksum differs"):
+        restore_event(kept, archive, event_id, **WHY)
+    assert payloads(kept) == {}
+
+
+def lying(folder: Path) -> set[str]:
+    """The events whose payloads lie in the archive."""
+    lines = [line for path in folder.iterdir() for line in gzip.decompress(path.read_bytes()).splitlines()]
+    return {event["id"] for line in lines for event in json.loads(line)["events"]}
+
+
+def test_erased_on_request_it_is_nowhere(kept: Deps, folder: Path) -> None:
+    """Database, what was read back, other bodies, and the archive: the file is written anew without it, the
+    old one is gone; its key stays, and it cannot be restored.
+    """
+    ids = old(kept, 3)
+    with kept.sessions.begin() as session:
+        session.add(WebhookFetch(event_id=ids[0], fetched_at=NOW, status=200, body=b"{}"))
+        make_conflict(session, session.get_one(WebhookEvent, ids[0]))
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+
+    erase_payload(kept, archive, ids[0], **WHY)
+
+    assert lying(folder) == {str(ids[1]), str(ids[2])}
+    assert len(list(folder.iterdir())) == 1
+    with kept.sessions() as session:
+        assert session.scalars(select(WebhookFetch.body)).all() == [None]
+        assert session.scalars(select(WebhookConflict.payload)).all() == [None]
+        assert session.get(WebhookEvent, ids[0]) is not None
+        assert [act.action for act in list_actions(session)] == ["payload.erase"]
+        file = session.scalars(select(ArchiveFile)).one()
+        assert (file.version, file.payloads, file.rewrite, file.previous_name) == (2, 2, False, None)
+    with pytest.raises(NotRestorable) as refused:
+        restore_event(kept, archive, ids[0], **WHY)
+    assert refused.value.code == "payload_erased"
+    restore_event(kept, archive, ids[1], **WHY)
+
+
+@pytest.mark.parametrize("step", ["before write", "after write", "read", "before delete"])
+def test_an_erasure_that_broke_off_is_finished_by_the_next_run(kept: Deps, folder: Path, step: str) -> None:
+    """Wherever it broke, the wish is kept in mind: the next run leaves no file that holds the payload."""
+    ids = old(kept, 2)
+    run(kept, FsspecArchive(str(folder)))
+    with pytest.raises(ArchiveBroken):
+        erase_payload(kept, Breaking(str(folder), step), ids[0], **WHY)
+    with kept.sessions() as session:
+        assert (1, "rewrite") in owed(session)
+
+    run(kept, FsspecArchive(str(folder)))
+
+    assert lying(folder) == {str(ids[1])}
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_erased_before_it_was_archived_it_never_is(kept: Deps, folder: Path) -> None:
+    """A payload erased while its file is reserved and not written is not in the file."""
+    ids = old(kept, 2)
+    run(kept, Breaking(str(folder), "before write"))
+    with pytest.raises(ArchiveBroken):
+        erase_payload(kept, Breaking(str(folder), "read"), ids[0], **WHY)
+    run(kept, FsspecArchive(str(folder)))
+
+    assert lying(folder) == {str(ids[1])}
