@@ -363,7 +363,7 @@ def make_alert(session: Session, **columns: Any) -> Alert:
         "key": "demo",
         "level": "page",
         "step": 1,
-        "facts": {"expected": 40, "last": "2026-03-01T11:00:00+00:00"},
+        "facts": {"expected": 40, "last": "2026-03-01 11:00 UTC"},
         "since": at - timedelta(hours=1),
         "seen_at": at,
         "opened_at": at,

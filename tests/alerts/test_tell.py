@@ -284,3 +284,10 @@ def test_a_url_that_nobody_knows_is_said() -> None:
     """Neither an unknown scheme nor a broken URL ends in a trace."""
     assert send(Channel("CHAT", "nosuch://x"), "s", "b", level="warn") == "its URL is none that apprise knows"
     assert send(Channel("CHAT", ""), "s", "b", level="warn") == "the variable CHAT is not set"
+
+
+def test_only_who_tells_loads_what_tells() -> None:
+    """A web process that never tells does not pay for apprise: it is as large as the process itself."""
+    code = "import sys, receiver.app, receiver.timetable; sys.exit('apprise' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

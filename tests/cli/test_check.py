@@ -117,3 +117,14 @@ def test_a_database_that_is_away_is_a_finding(shell: Shell) -> None:
     assert "does not answer" in result.stdout
     assert "source lesson" in result.stdout
     assert "s3cr3t" not in result.output
+
+
+def test_channels_of_alerts_are_looked_at(shell: Shell) -> None:
+    """Nobody to tell is a note; a channel that cannot be told over is a fault, without its URL."""
+    assert "nobody is told" in shell("check").stdout
+    result = shell("check", env={"ALERT_URLS": "env:CHAT_URL env:UNSET", "CHAT_URL": "nosuch://t0ken"})
+
+    assert result.exit_code == 1
+    assert "its URL is none that apprise knows" in result.stdout
+    assert "the variable UNSET is not set" in result.stdout
+    assert "t0ken" not in result.output

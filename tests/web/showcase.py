@@ -9,6 +9,7 @@ from urllib.parse import quote
 from sqlalchemy.orm import Session
 
 from receiver.accounts.actions import record
+from receiver.alerts.models import AlertNotice
 from receiver.inbox.failure_groups import GroupKey, set_group
 from receiver.inbox.minutes import BOUNDS_MS
 from receiver.inbox.models import InboxLevel, WebhookConflict, WebhookEvent, WebhookRejection
@@ -152,6 +153,7 @@ def fill(session: Session) -> Showcase:
     factories.make_worker(session)
     factories.make_worker(session, last_seen_at=NOW - ago(minutes=7))
     _history(session)
+    _alerts(session)
     record(
         session,
         actor="olga",
@@ -163,6 +165,24 @@ def fill(session: Session) -> Showcase:
     )
     session.commit()
     return Showcase(refused, hostile, conflicting, conflict, rejection, replay)
+
+
+def _alerts(session: Session) -> None:
+    """A source gone silent, dead letters that somebody is on, one that is over, a channel that is down."""
+    silent = factories.make_alert(session, key="standard")
+    factories.make_alert(
+        session,
+        kind="dead_letters",
+        level="warn",
+        facts={"reasons": {"amount": 3, LONG[:60]: 1}, "expired": 1},
+        acknowledged_at=NOW,
+        acknowledged_by="olga",
+    )
+    factories.make_alert(session, kind="conflict", level="warn", facts={"count": 1}, closed_at=NOW)
+    told = {"alert_id": silent.id, "turn": "opened", "level": "page", "subject": "s", "body": "b"}
+    told |= {"created_at": NOW, "due_at": NOW}
+    session.add(AlertNotice(**told, channel="SUPPORT_EMAIL", state="told", told_at=NOW))
+    session.add(AlertNotice(**told, channel="CHAT_URL", attempts=4, last_error="refused, error=503"))
 
 
 def _history(session: Session) -> None:
