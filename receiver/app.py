@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from pathlib import Path
 
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
@@ -30,6 +31,7 @@ def create_app(deps: Deps | None = None) -> Flask:
 
     Raises SettingsError with every fault of the environment.
     """
+    mounts_demo = deps is None and bool(os.environ.get("RECEIVER_DEMO_BOOK"))
     app = Flask("receiver.web", static_folder=None)
     settings = deps.settings if deps is not None else _settings()
     app.config["SQLALCHEMY_DATABASE_URI"] = database_url(settings.database_url)
@@ -44,10 +46,21 @@ def create_app(deps: Deps | None = None) -> Flask:
     app.extensions["intake_counts"] = IntakeCounts(deps)
     app.extensions["worker_watch"] = WorkerWatch(deps)
     app.register_blueprint(webhooks.blueprint)
+    if mounts_demo:
+        _mount_demo(app)
     # Before the pages, which put the proxy's word in front: the door must hear it too.
     app.wsgi_app = webhooks.Door(app)  # type: ignore[method-assign]
     pages.register(app, deps)
     return app
+
+
+def _mount_demo(app: Flask) -> None:
+    """The demo provider's API, where `receiver up` asks for it."""
+    from receiver.simulator.demo_api import demo_api
+    from receiver.simulator.demo_book import DemoBook
+
+    book = DemoBook(Path(os.environ["RECEIVER_DEMO_BOOK"]))
+    app.register_blueprint(demo_api(book, os.environ.get("RECEIVER_DEMO_API_KEY", "")))
 
 
 def _part_at_fork(deps: Deps) -> None:

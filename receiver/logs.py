@@ -56,6 +56,14 @@ def _line(fields: Any, **_how: Any) -> str:
     return _ENCODER.encode(fields)
 
 
+def quieten() -> None:
+    """Errors alone, to standard error: for commands, which say what they did themselves."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
 def configure(level: str = "INFO") -> None:
     """Send structlog and the standard library's loggers to standard error as JSON lines."""
     shared: list[Any] = [

@@ -23,6 +23,7 @@ COMMANDS = {
     "check": ("receiver.cli.check", "Look for what is wrong: database, settings, sources, workers."),
     "trigger": ("receiver.cli.trigger", "Play a payment provider: send signed events, see their end."),
     "orders": ("receiver.cli.orders", "List, show, register, correct and cancel orders."),
+    "reconcile": ("receiver.cli.reconcile", "Ask the providers' APIs; say where both sides differ."),
     "inbox": ("receiver.cli.inbox_release", "See, replay, release and clear events; pause sources."),
     "conflicts": ("receiver.cli.conflicts", "Other facts under a known event id: release or reject them."),
     "rejections": ("receiver.cli.rejections", "What was refused at the door, and why."),

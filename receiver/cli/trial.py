@@ -6,6 +6,7 @@ No processes here. Everything is repeatable: a second start finds what the first
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import shlex
 import socket
@@ -20,14 +21,32 @@ from receiver.accounts.users import UnknownUser, UserExists, create_user, issue_
 from receiver.dice import Dice
 
 ADMIN = "admin"
+_API_URL = re.compile(r'^api_url = "http://[^"/]+/demo-api"$', re.MULTILINE)
 LINK_LIFETIME = timedelta(hours=1)
 PORTS_TRIED = 100
+
+DEMO_BOOK = "demo-provider.sqlite"
+"""In the home: what the demo provider recorded, which its payment API answers from."""
+
+_FIRST_SOURCES = """\
+# The sources of `receiver up`. Secrets stand in the file `env` beside this one, never here.
+[sources.demo]
+provider = "demo"
+secrets = ["env:RECEIVER_DEMO_SECRET"]
+
+[sources.lesson]
+provider = "lesson"
+secrets = ["env:RECEIVER_LESSON_SECRET"]
+"""
+"""What an older version wrote: untouched by its user, it gets the demo's API too."""
 
 SOURCES = """\
 # The sources of `receiver up`. Secrets stand in the file `env` beside this one, never here.
 [sources.demo]
 provider = "demo"
 secrets = ["env:RECEIVER_DEMO_SECRET"]
+api = { key = "env:RECEIVER_DEMO_API_KEY" }
+api_url = "http://127.0.0.1:8000/demo-api"
 
 [sources.lesson]
 provider = "lesson"
@@ -39,6 +58,7 @@ def keep_secrets(kept: dict[str, str], home: Path) -> dict[str, str]:
     """The lines of ``env``, completed: what is there stays, what is missing is made."""
     made = {
         "SECRET_KEY": secrets.token_hex(32),
+        "RECEIVER_DEMO_API_KEY": "dkey_" + secrets.token_hex(20),
         "RECEIVER_DEMO_SECRET": "dsec_" + secrets.token_hex(20),
         "RECEIVER_LESSON_SECRET": "lsec_" + secrets.token_hex(20),
         "RECEIVER_SOURCES": str(home / "sources.toml"),
@@ -47,11 +67,16 @@ def keep_secrets(kept: dict[str, str], home: Path) -> dict[str, str]:
     return {**made, **kept, "RECEIVER_UP_RUNS": str(run)}
 
 
-def keep_sources(home: Path) -> None:
-    """Write ``sources.toml`` unless it is there (the user may have added to it)."""
+def keep_sources(home: Path, url: str) -> None:
+    """Write ``sources.toml`` unless it is there (the user may have added to it).
+
+    The demo's API is served at ``url``, which may be another one at each start.
+    """
     path = home / "sources.toml"
-    if not path.exists():
-        path.write_text(SOURCES, encoding="utf-8")
+    text = path.read_text(encoding="utf-8") if path.exists() else SOURCES
+    if text == _FIRST_SOURCES:
+        text = SOURCES
+    path.write_text(_API_URL.sub(f'api_url = "{url}/demo-api"', text), encoding="utf-8")
 
 
 def let_in(session: Session, dice: Dice, api_token: str) -> tuple[str, str | None]:

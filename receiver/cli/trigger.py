@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -12,17 +13,19 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from receiver.cli.home import environment, speaking_settings
+from receiver.cli.home import environment, home_of, speaking_settings
 from receiver.cli.output import Refused, json_option, print_facts, print_json, refusals
+from receiver.cli.trial import DEMO_BOOK
 from receiver.providers.payment_event import Kind
 from receiver.providers.provider import Provider
 from receiver.providers.registry import UnknownProvider, provider_of
 from receiver.settings import Settings, Source
 from receiver.simulator import trigger as playing
+from receiver.simulator.demo_book import DemoBook
 from receiver.simulator.dialect import Dialect
 from receiver.simulator.dialects import DIALECTS
 from receiver.simulator.order_api import OrderApi, TriggerError
-from receiver.simulator.scenarios import ENDS, FAULTS, SEEDED_TIME, PlannedOrder, Run, plan, run_tag
+from receiver.simulator.scenarios import ENDS, FAULTS, SEEDED_TIME, Plan, PlannedOrder, Run, plan, run_tag
 from receiver.simulator.sender import Sender
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -79,6 +82,7 @@ def trigger(
             sender.signed(made.posts[0])
         except ValueError as error:
             raise Refused(f"{error}: see docs/providers for what {provider_name} signs with") from error
+        lost = _record(environ, source, made)
         with _progress(as_json) as progress:
             report = playing.trigger(
                 api,
@@ -88,6 +92,7 @@ def trigger(
                 wait_seconds=wait,
                 progress=progress,
             )
+    report.notes += lost
     references = list(dict.fromkeys(post.order_reference for post in made.posts))
     if as_json:
         print_json({**report.as_json(), "orders_used": references[:1000]})
@@ -98,6 +103,22 @@ def trigger(
             click.echo(f"  Events of {provider_name} count only once they are read back from its API.")
     if report.unexpected_count:
         raise click.exceptions.Exit(1)
+
+
+def _record(environ: Mapping[str, str], source: Source, made: Plan) -> tuple[str, ...]:
+    """Let the demo provider record what it sends, and what it does not; notes on the latter."""
+    lost = [post for post in made.posts if post.lost]
+    book = home_of(environ) / DEMO_BOOK
+    if source.provider == "demo" and source.api_url and book.exists():
+        bodies = [post.body for post in made.posts if not post.tampered]
+        DemoBook(book).record(bodies, datetime.now(UTC))
+    elif lost:
+        raise Refused("only the demo provider of `receiver up` keeps what it did not send: start that first")
+    if not lost:
+        return ()
+    count = f"{len(lost)} event{'' if len(lost) == 1 else 's'}"
+    example = shlex.quote(lost[0].order_reference)
+    return (f"{count} not sent, but known at the provider: receiver reconcile --order {example}",)
 
 
 def _check_fault(spoken: Provider, fault: str | None) -> None:

@@ -144,7 +144,6 @@ def _only_one(home: Path) -> IO[str]:
 
 
 def _start(stack: Stack, home: Path, default_home: Path, wanted_port: int) -> None:
-    trial.keep_sources(home)
     kept = trial.keep_secrets(read_env(home), home)
     host = os.environ.get("HOST") or "127.0.0.1"
     try:
@@ -157,9 +156,11 @@ def _start(stack: Stack, home: Path, default_home: Path, wanted_port: int) -> No
     kept["RECEIVER_URL"] = url = f"http://{_shown(host)}:{port}"
     if stack.stop:
         return
+    trial.keep_sources(home, f"http://{_loopback(host)}:{port}")
     write_env(home, kept)
     environ = {**environment(), "RECEIVER_HOME": str(home), "DATABASE_URL": kept[UP_DATABASE_URL]}
     environ |= {"HOST": host, "PORT": str(port), "COOKIE_SECURE": environ.get("COOKIE_SECURE", "0")}
+    environ |= {"RECEIVER_DEMO_BOOK": str(home / trial.DEMO_BOOK)}
     settings = Settings.from_env(environ)
     kept["RECEIVER_API_TOKEN"], link = _prepare(settings, kept.get("RECEIVER_API_TOKEN", ""))
     write_env(home, kept)
@@ -175,6 +176,11 @@ def _shown(host: str) -> str:
     if host in ("0.0.0.0", "::", ""):  # noqa: S104 (shown, not bound)
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
+
+
+def _loopback(host: str) -> str:
+    """Where the worker reaches the demo's API: plain http is for this machine alone."""
+    return _shown(host) if host in ("localhost", "::1") else "127.0.0.1"
 
 
 def _embedded(stack: Stack, home: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from receiver.deps import Deps
 from receiver.reconciliation.ask import Asker, askable
+from receiver.reconciliation.catch_up import advance_catch_ups
 from receiver.reconciliation.check import check_due
 from receiver.reconciliation.findings import settle_findings
 from receiver.reconciliation.subjects import enrol
@@ -37,4 +38,5 @@ class Reconciler:
                 longest=settings.reconcile_longest,
                 now=deps.clock.now(),
             )
+        advance_catch_ups(deps, self._asker, seconds=seconds)
         return check_due(deps, self._asker, seconds=seconds)

@@ -27,6 +27,7 @@ FAULTS = (
     "wrong-transaction",
     "wrong-account",
     "illegal",
+    "lost",
 )
 
 STEPS: dict[Kind, tuple[Kind, ...]] = {
@@ -89,7 +90,8 @@ class PlannedOrder:
 @dataclass(frozen=True, slots=True)
 class PlannedPost:
     """One HTTP post: ``signed_shift`` seconds are added to the time of signing; a tampered one has a
-    byte changed after that. ``expect`` is the status that the service must answer with.
+    byte changed after that; a ``lost`` one is recorded at the provider and never sent. ``expect``
+    is the status that the service must answer with.
     """
 
     event_id: str
@@ -98,6 +100,7 @@ class PlannedPost:
     body: bytes
     signed_shift: int = 0
     tampered: bool = False
+    lost: bool = False
     expect: int = 200
 
 
@@ -131,7 +134,7 @@ class Plan:
 
     @property
     def posts(self) -> list[PlannedPost]:
-        """Every post of every chain."""
+        """Every post of every chain, those that are lost too."""
         return [post for chain in self.chains for post in chain]
 
 
@@ -236,6 +239,8 @@ def _posts(run: Run, story: _Story) -> tuple[PlannedPost, ...]:
         struck = replace(struck, signed_shift=-shift, expect=run.unverified)
     elif run.fault == "future":
         struck = replace(struck, signed_shift=shift, expect=run.unverified)
+    elif run.fault == "lost":
+        struck = replace(struck, lost=True)
     posts.append(struck)
     if run.fault == "conflict":
         posts.append(_post(run, replace(last, amount_minor=last.amount_minor + 1)))

@@ -91,7 +91,7 @@ def trigger(
     progress: Progress = lambda _what, _done, _all: None,
 ) -> Report:
     """Register the plan's orders, post its events, wait for their ends. Raises TriggerError."""
-    report = Report(posts=len(plan.posts), notes=plan.notes)
+    report = Report(posts=sum(not post.lost for post in plan.posts), notes=plan.notes)
     with ThreadPoolExecutor(THREADS) as pool:
         registered = pool.map(lambda o: api.register(o.reference, o.amount_minor, o.currency), plan.orders)
         for done, _ in enumerate(registered, start=1):
@@ -118,6 +118,8 @@ def _post_all(
 
     def send(chain: Iterable[PlannedPost]) -> None:
         for post in chain:
+            if post.lost:
+                continue
             pace.wait()
             answered, receipt = _post(api, sender, post)
             with lock:

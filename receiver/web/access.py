@@ -25,8 +25,9 @@ from receiver.web.current import current_deps, transaction
 SESSION_LIFETIME = timedelta(hours=12)
 """From the sign-in, whatever happens in between."""
 
-OWN_PROTECTION = frozenset({"webhooks", "order_api", "metrics"})
-"""Blueprints without session and form protection: signature and bearer token protect them."""
+OWN_PROTECTION = frozenset({"webhooks", "order_api", "metrics", "demo_api"})
+"""Blueprints without session and form protection: signature and bearer token protect them. ``demo_api`` is
+there under `receiver up` alone."""
 
 OPEN = frozenset(
     {"sign_in.page", "sign_in.enter", "sign_in.redeem", "oidc.begin", "oidc.answer", "layout.static"}

@@ -33,9 +33,9 @@ def test_a_second_start_keeps_what_the_first_one_made(tmp_path: Path) -> None:
     """Secrets stay, the count of runs grows, and a user's own sources are left alone."""
     first = keep_secrets({}, tmp_path)
     second = keep_secrets(first, tmp_path)
-    keep_sources(tmp_path)
+    keep_sources(tmp_path, "http://127.0.0.1:8000")
     (tmp_path / "sources.toml").write_text("# mine\n")
-    keep_sources(tmp_path)
+    keep_sources(tmp_path, "http://127.0.0.1:8000")
 
     assert {k: v for k, v in first.items() if k != "RECEIVER_UP_RUNS"} == {
         k: v for k, v in second.items() if k != "RECEIVER_UP_RUNS"
@@ -47,7 +47,7 @@ def test_a_second_start_keeps_what_the_first_one_made(tmp_path: Path) -> None:
 
 def test_what_up_writes_can_be_read_as_settings(tmp_path: Path) -> None:
     """The two sources have their secrets, and the desk finds the database of `up`."""
-    keep_sources(tmp_path)
+    keep_sources(tmp_path, "http://127.0.0.1:8000")
     kept = keep_secrets({}, tmp_path)
     write_env(tmp_path, {**kept, homes.UP_DATABASE_URL: "postgresql:///receiver?host=/tmp"})
     settings = desk_settings({"RECEIVER_HOME": str(tmp_path)})
