@@ -9,12 +9,13 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from receiver.alerts.models import Alert
 from receiver.alerts.readings import ChannelReading, Readings, SourceReading, WorkersReading
 from receiver.db import at
 from receiver.inbox.counts import LOOK_AT
 from receiver.inbox.expiring import expiring_by_source
 from receiver.inbox.readings import Pending, dead_letters, pending_by_source
-from receiver.inbox.silence import silent_sources
+from receiver.inbox.silence import Silence, heard, silent_sources
 from receiver.inbox.table import INBOX
 from receiver.queue.pauses import list_pauses
 from receiver.queue.workers import list_workers
@@ -70,19 +71,33 @@ def read_workers(session: Session, *, stale: timedelta, now: datetime) -> Worker
 def _parts(
     session: Session, settings: Settings, paused: set[str], now: datetime
 ) -> dict[str, dict[str, Any]]:
-    limits = settings.alerts
-    silent = silent_sources(
-        session, settings.sources, times=limits.silence_times, shortest=limits.silence, now=now
-    )
     return {
         "dead": _dead(session),
         "expiring": {
             found.source: found for found in expiring_by_source(session, paused, until=now + settings.soon)
         },
-        "silence": {found.source: found for found in silent},
+        "silence": {found.source: found for found in _silent(session, settings, now)},
         "rejected": _rejected(session, now),
         "conflicts": _conflicts(session),
     }
+
+
+def _silent(session: Session, settings: Settings, now: datetime) -> list[Silence]:
+    """Sources gone silent; one that was told is so until it is heard, however long its history is gone."""
+    limits = settings.alerts
+    found = silent_sources(
+        session, settings.sources, times=limits.silence_times, shortest=limits.silence, now=now
+    )
+    judged = {one.source for one in found}
+    told = session.execute(
+        select(Alert.key, Alert.since).where(
+            Alert.kind == "silence", Alert.closed_at.is_(None), Alert.opened_at.is_not(None)
+        )
+    ).all()
+    for source, since in told:
+        if source in settings.sources and source not in judged and not heard(session, source, since, now):
+            found.append(Silence(source, since, limits.silence_times))
+    return found
 
 
 def _source(

@@ -114,3 +114,9 @@ def _expected(
         counts.append(session.execute(_SPOKE, {**stretch, "times": times}).scalar_one())
         shift += step
     return min(counts, default=0)
+
+
+def heard(session: Session, source: str, since: datetime, until: datetime) -> bool:
+    """Whether a source was heard in a minute after ``since``, up to ``until``."""
+    stretch = {"source": source, "since": since, "until": until, "times": 1}
+    return bool(session.execute(_SPOKE, stretch).scalar_one())

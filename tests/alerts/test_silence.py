@@ -175,3 +175,26 @@ def test_three_weeks_with_one_outage_are_one_alert(deps: Deps, clock: FixedClock
     ]
     assert all(after <= HOUR for turn, _, after in told if turn == "opened")
     assert all(lasts <= after <= lasts + HOUR for turn, _, after in told if turn == "recovered")
+
+
+def test_a_silence_that_was_told_ends_by_a_word_alone(deps: Deps, clock: FixedClock) -> None:
+    """Weeks later its history is forgotten: that is no recovery. Its next word is."""
+    with deps.sessions.begin() as session:
+        make_worker(session, last_seen_at=NOW + 99 * DAY, last_tick_at=NOW + 99 * DAY)
+        speak(session, "demo", NOW, every=2 * MINUTE, days=3)
+    clock.move(HOUR)
+    told = [(one.turn.value, one.key) for one in look(deps)]
+    for _ in range(3):
+        clock.move(20 * DAY)
+        with deps.sessions.begin() as session:
+            session.execute(
+                text("DELETE FROM inbox_minutes WHERE minute < :old"), {"old": clock.at - 35 * DAY}
+            )
+        told += [(one.turn.value, one.key) for one in look(deps) if one.turn != "reminder"]
+    with deps.sessions.begin() as session:
+        session.add(InboxMinute(source="demo", minute=clock.at, result="new", count=1))
+    for _ in range(2):
+        clock.move(5 * MINUTE)
+        told += [(one.turn.value, one.key) for one in look(deps)]
+
+    assert told == [("opened", "demo"), ("recovered", "demo")]
