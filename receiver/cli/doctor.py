@@ -60,9 +60,19 @@ def examine(deps: Deps, *, unix: Callable[[], float] = time.time) -> list[Findin
     for source in deps.settings.sources.values():
         found += _source(source)
     found += _channels(deps.settings)
+    found.append(_retention(deps.settings))
     if not deps.settings.sources:
         found.append(Finding("sources", "fault", "none is configured: see sources.example.toml"))
     return found
+
+
+def _retention(settings: Settings) -> Finding:
+    kept = settings.retention
+    if not kept.erases:
+        return Finding("ARCHIVE_URL", "note", "is not set: payloads are kept for ever, and disks fill")
+    if not kept.archives:
+        return Finding("ARCHIVE_URL", "note", "is none: payloads are erased at their age without an archive")
+    return Finding("ARCHIVE_URL", "ok", f"payloads are archived after {kept.payloads.days} days")
 
 
 def _settings(settings: Settings) -> Iterator[Finding]:

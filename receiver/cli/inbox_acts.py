@@ -130,6 +130,8 @@ def prune(days: int, yes: bool, as_json: bool) -> None:
     confirm(f"Erase payloads older than {days} days?", yes)
     erased = 0
     with desk() as deps:
+        if deps.settings.retention.archives:
+            raise Refused("payloads are archived before they are erased here: use `receiver retention run`")
         while True:
             with deps.sessions.begin() as session:
                 count = prune_payloads(session, older_than=timedelta(days=days), limit=BATCH)

@@ -28,6 +28,7 @@ COMMANDS = {
     "conflicts": ("receiver.cli.conflicts", "Other facts under a known event id: release or reject them."),
     "rejections": ("receiver.cli.rejections", "What was refused at the door, and why."),
     "alerts": ("receiver.cli.alerts", "What is wrong, how it was told; test the channels."),
+    "retention": ("receiver.cli.retention", "The archive of payloads: run, verify, restore, erase."),
     "audit": ("receiver.cli.audit", "Who did what, and why."),
     "users": ("receiver.cli.users", "People who sign in."),
     "tokens": ("receiver.cli.tokens", "Bearer tokens of the API."),

@@ -19,6 +19,7 @@ from receiver.inbox.reasons import OUTCOMES, REFUSED
 from receiver.inbox.release import NotReleasable, check_release, reject_event, release_event
 from receiver.inbox.replay import NotReplayable, RowChanged, UnknownEvent, preview_replay, replay_event
 from receiver.inbox.waiting import waits_for
+from receiver.retention.restore import where_archived
 from receiver.web.access import needs
 from receiver.web.bodies import MAX_SHOWN, as_text, header_pairs, pretty
 from receiver.web.current import actor, current_deps, statement_time, transaction
@@ -67,12 +68,14 @@ def show(event_id: UUID) -> Any:
         detail = find_event(session, event_id)
         if detail is None:
             abort(404, "There is no event of this id.")
+        archived = where_archived(session, event_id)
     payload = detail.payload.payload if detail.payload else None
     return render_template(
         "event.html",
         detail=detail,
         event=detail.event,
         payload=payload,
+        archived=archived,
         headers=header_pairs(detail.payload.headers if detail.payload else None),
         as_payload=as_text,
         raw=as_text(payload),

@@ -159,6 +159,8 @@ def target_url(target: str) -> str | None:
         return f"/{'events' if kind == 'event' else 'replays'}/{name}"
     if kind == "conflict" and name.isascii() and name.isdigit():
         return f"/conflicts/{name}"
+    if kind == "archive":
+        return url_for("retention.page")
     if kind == "alert":
         return url_for("alerts.index")
     if kind == "source" and name:
