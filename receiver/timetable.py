@@ -23,7 +23,9 @@ from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.schedulers.blocking import BlockingScheduler
 from sqlalchemy.orm import Session
 
+from receiver.alerts.keep import Turned
 from receiver.alerts.look import look_and_tell
+from receiver.alerts.turns import Turn
 from receiver.alerts.verdicts import Verdict
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import advance
@@ -106,7 +108,11 @@ class Timetable:
 
     def alert(self) -> None:
         """Look for what is wrong, and tell it."""
-        look_and_tell(self._deps, [("drift", _judge_drift)])
+        look_and_tell(self._deps, [("drift", _judge_drift)], self._look_after)
+
+    def _look_after(self, session: Session, one: Turned) -> None:
+        if one.kind == "silence" and one.turn is Turn.OPENED:
+            self.reconciler.look_after_silent(session, one.key, one.since)
 
     def heartbeat(self) -> None:
         """Say that this worker lives."""

@@ -235,7 +235,7 @@ _KINDS: dict[str, _Words] = {
     ),
     "silence": _Words(
         _silence,
-        "we listen on; what the provider still has can be caught up",
+        "we listen on, and ask the provider's API, where it can be asked, for what did not come",
         "look at the provider's status and at its webhook settings: was the endpoint switched off?",
         "/sources/{key}",
     ),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
 from receiver.deps import Deps
 from receiver.reconciliation.ask import Asker, askable
 from receiver.reconciliation.catch_up import advance_catch_ups
 from receiver.reconciliation.check import check_due
+from receiver.reconciliation.demand import check_source_now
 from receiver.reconciliation.findings import settle_findings
 from receiver.reconciliation.subjects import enrol
 
@@ -40,3 +45,17 @@ class Reconciler:
             )
         advance_catch_ups(deps, self._asker, seconds=seconds)
         return check_due(deps, self._asker, seconds=seconds)
+
+    def look_after_silent(self, session: Session, source: str, since: datetime) -> int:
+        """Ask at once what a source that fell silent did not send; returns how many orders are asked for."""
+        if not self._deps.settings.reconcile:
+            return 0
+        return check_source_now(
+            session,
+            self._asker,
+            self._deps.settings,
+            source,
+            since=since,
+            catch_up_id=self._deps.dice.new_id(),
+            now=self._deps.clock.now(),
+        )
