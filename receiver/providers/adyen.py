@@ -52,6 +52,10 @@ def _not_done(kind: Kind, where: Where) -> Meaning:
     return Meaning(kind, where, ((_SUCCESS, frozenset({"false"})),))
 
 
+_void = _done(Kind.VOIDED, replace(_CHANGE, effect_id=TRANSACTION))
+_returned = _done(Kind.REFUNDED, _CHANGE)
+
+
 def _meanings(manual: bool) -> dict[str, Meaning | tuple[Meaning, ...]]:
     meanings: dict[str, Meaning | tuple[Meaning, ...]] = {
         "AUTHORISATION": (
@@ -60,8 +64,12 @@ def _meanings(manual: bool) -> dict[str, Meaning | tuple[Meaning, ...]]:
         ),
         "PENDING": _done(Kind.PENDING, _STATUS),
         "OFFER_CLOSED": _done(Kind.FAILED, _STATUS),
-        "CANCELLATION": _done(Kind.VOIDED, replace(_CHANGE, effect_id=TRANSACTION)),
-        "TECHNICAL_CANCEL": _done(Kind.VOIDED, replace(_CHANGE, effect_id=TRANSACTION)),
+        # Where AUTHORISATION was taken for the payment, one that ends before or in its capture takes the
+        # money away again: else the order would stay paid.
+        "CANCELLATION": _void if manual else _returned,
+        "TECHNICAL_CANCEL": _void if manual else _returned,
+        "CANCEL_OR_REFUND": _returned,
+        "CAPTURE_FAILED": _returned,
         "REFUND": (_done(Kind.REFUNDED, _CHANGE), _not_done(Kind.REFUND_FAILED, _CHANGE)),
         "REFUND_FAILED": _done(Kind.REFUND_FAILED, _CHANGE),
         "REFUNDED_REVERSED": _done(Kind.REFUND_FAILED, _CHANGE),

@@ -15,7 +15,7 @@ from receiver.providers.body_map import BodyMap, Meaning, Where
 from receiver.providers.envelopes import JsonObject
 from receiver.providers.field_digest import FieldDigest
 from receiver.providers.identities import CompositeId
-from receiver.providers.paths import TRANSACTION
+from receiver.providers.paths import TRANSACTION, Path
 from receiver.providers.payment_event import Kind
 from receiver.providers.provider import Provider
 from receiver.signature import MacScheme
@@ -32,6 +32,12 @@ _PAID = Where(
     time=facts.local_time(7),
 )
 _STATUS = replace(_PAID, effect_id=None)
+
+CAPTURED: tuple[tuple[Path, frozenset[str]], ...] = (
+    (("payment_type",), frozenset({"credit_card"})),
+    (("fraud_status",), frozenset({"accept"})),
+)
+"""A card payment that was accepted was captured, which counts as paid: cancelled, its money is gone."""
 
 MIDTRANS = Provider(
     name="midtrans",
@@ -58,7 +64,7 @@ MIDTRANS = Provider(
             "deny": Meaning(Kind.FAILED, _STATUS),
             "expire": Meaning(Kind.FAILED, _STATUS),
             "failure": Meaning(Kind.FAILED, _STATUS),
-            "cancel": Meaning(Kind.VOIDED, _PAID),
+            "cancel": (Meaning(Kind.REFUNDED, _PAID, CAPTURED), Meaning(Kind.VOIDED, _PAID)),
             "refund": Meaning(Kind.REFUNDED, _STATUS),
             "chargeback": Meaning(Kind.DISPUTE_LOST, _PAID),
             # Of how much is not said: a person looks.

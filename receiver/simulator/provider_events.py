@@ -18,7 +18,6 @@ PROVIDER_DIALECTS: dict[str, Dialect] = {
             K.SUCCEEDED: "AUTHORISATION",
             K.FAILED: "AUTHORISATION/false",
             K.PENDING: "PENDING",
-            K.VOIDED: "CANCELLATION",
             K.REFUNDED: "REFUND",
             K.REFUND_FAILED: "REFUND_FAILED",
             K.DISPUTE_OPENED: "CHARGEBACK",

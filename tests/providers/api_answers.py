@@ -260,6 +260,18 @@ CASES = [
         [("pending", "mt-1", None, 15000000, "IDR", None, "o_1")],
         keys=("server_key",), live=False, name="challenged",
     ),
+    *(
+        Case(
+            "midtrans", Transaction("mt-1", kind=kind),
+            {"https://api.midtrans.com/v2/mt-1/status": {
+                "status_code": "200", "transaction_id": "mt-1", "order_id": "o_1", "payment_type": paid_by,
+                "fraud_status": "accept", "transaction_status": "cancel", "gross_amount": "150000.00",
+                "currency": "IDR"}},
+            [(kind.value, "mt-1", "mt-1", 15000000, "IDR", None, "o_1")],
+            keys=("server_key",), name=f"cancelled {paid_by}",
+        )
+        for kind, paid_by in ((Kind.REFUNDED, "credit_card"), (Kind.VOIDED, "gopay"))
+    ),
     Case(
         "midtrans", Transaction("mt-1", kind=Kind.DISPUTE_LOST),
         {"https://api.midtrans.com/v2/mt-1/status": {

@@ -255,6 +255,27 @@ def test_a_payload_says_and_does_what_the_table_says(door: Door, payload: str) -
     assert found["order_state"] == row.after
 
 
+@pytest.mark.parametrize("code", ["CANCELLATION", "TECHNICAL_CANCEL", "CANCEL_OR_REFUND", "CAPTURE_FAILED"])
+@pytest.mark.parametrize("late", [False, True])
+def test_an_adyen_payment_that_ends_after_its_authorisation_is_not_paid(
+    door: Door, code: str, late: bool
+) -> None:
+    """AUTHORISATION counts as the payment, so what undoes it takes the money away, whichever comes first."""
+    door.order("ORD-746211", 221950, "EUR")
+    authorised = json.loads(body_of("adyen-succeeded"))
+    undone = json.loads(body_of("adyen-succeeded"))
+    item = undone["notificationItems"][0]["NotificationRequestItem"]
+    item |= {"eventCode": code, "originalReference": item["pspReference"], "pspReference": "UNDONE0000000001"}
+    for document in (undone, authorised) if late else (authorised, undone):
+        request = provider("adyen").sign_request(
+            SECRETS["adyen"], json.dumps(document).encode(), NOW.timestamp(), "", {}
+        )
+        assert door.post("adyen", request.body, request.headers).status_code == 200
+        door.work()
+
+    assert door.state_of("ORD-746211") == "refunded"
+
+
 @pytest.mark.parametrize("said,state", [("51650", "pending"), ("516.50", "paid")])
 def test_sslcommerz_is_read_back_where_the_source_wants_it(
     door: Door, make_deps: MakeDeps, said: str, state: str

@@ -12,6 +12,7 @@ from receiver.providers.api_documents import running_total
 from receiver.providers.api_keys import Pair
 from receiver.providers.body_map import BodyMap, Meaning, Where
 from receiver.providers.described_api import ApiDescription, Call, Part
+from receiver.providers.midtrans import CAPTURED
 from receiver.providers.paths import TRANSACTION
 from receiver.providers.payment_api import NotFound, Unavailable
 from receiver.providers.payment_event import Kind
@@ -45,7 +46,10 @@ _STATUSES = BodyMap(
         "deny": _FAILED,
         "expire": _FAILED,
         "failure": _FAILED,
-        "cancel": Meaning(Kind.VOIDED, replace(_STATUS, effect_id=TRANSACTION)),
+        "cancel": (
+            Meaning(Kind.REFUNDED, replace(_STATUS, effect_id=TRANSACTION), CAPTURED),
+            Meaning(Kind.VOIDED, replace(_STATUS, effect_id=TRANSACTION)),
+        ),
     },
     otherwise=Where(),
 )
