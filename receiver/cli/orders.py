@@ -25,9 +25,12 @@ from receiver.inbox.correct_order import NotCorrectable, UnknownOrder, correct_o
 from receiver.inbox.find_events import events_of_order
 from receiver.inbox.models import WebhookEvent
 from receiver.inbox.register_order import OrderFactsDiffer, OrderRefused, register_order
+from receiver.logs import quieten
 from receiver.money import AmountError, UnknownCurrency, format_amount, parse_money
 from receiver.orders.find_orders import OrderDetail, list_orders, order_detail
 from receiver.orders.models import STATES, Order
+from receiver.reconciliation.ask import Asker
+from receiver.reconciliation.demand import check_before_cancel
 
 
 @click.group()
@@ -173,14 +176,19 @@ def correct(
 
 @orders.command("cancel")
 @click.argument("reference")
+@click.option("--anyway", is_flag=True, help="Even if a provider cannot be asked whether it was paid.")
 @reason_option
 @yes_option
 @json_option
-def cancel(reference: str, reason: str, yes: bool, as_json: bool) -> None:
+def cancel(reference: str, anyway: bool, reason: str, yes: bool, as_json: bool) -> None:
     """Cancel an order for which no money came; money that comes later is refused."""
     confirm(f"Cancel the order {reference}?", yes)
-    with desk() as deps, refusals(UnknownOrder, NotCancellable), deps.sessions.begin() as session:
-        order = cancel_order(session, _reference(reference), actor=actor(), reason=reason)
+    quieten()
+    said = f"{reason} (whatever the provider says)" if anyway else reason
+    with desk() as deps, refusals(UnknownOrder, NotCancellable):
+        check_before_cancel(deps, Asker(deps), _reference(reference), anyway=anyway)
+        with deps.sessions.begin() as session:
+            order = cancel_order(session, reference, actor=actor(), reason=said)
     if as_json:
         print_json(order_json(order))
     else:

@@ -30,21 +30,11 @@ from receiver.reconciliation.ask import Asker, askable
 from receiver.reconciliation.catch_up import CatchUpRefused, advance_catch_ups, begin_catch_up
 from receiver.reconciliation.check import Checked, check_due
 from receiver.reconciliation.demand import check_order
-from receiver.reconciliation.models import CatchUp, DriftFinding
-from receiver.reconciliation.report import ForAPerson, Report, drift_report
+from receiver.reconciliation.models import CatchUp
+from receiver.reconciliation.report import Report, drift_report, report_document
 from receiver.reconciliation.subjects import make_due
 
 CATCH_UP_KEYS = ("id", "source", "from_at", "to_at", "reached_at", "state", "listed", "missing", "last_error")
-FINDING_KEYS = (
-    "kind",
-    "source",
-    "order_reference",
-    "transaction_id",
-    "ours",
-    "theirs",
-    "opened_at",
-    "seen_at",
-)
 
 
 class Time(click.ParamType[datetime]):
@@ -152,7 +142,7 @@ def _report(deps: Deps, source: str | None, as_json: bool) -> None:
     with deps.sessions.begin() as session:
         report = drift_report(session, source=source)
     if as_json:
-        print_json(report_json(report))
+        print_json(report_document(report))
     else:
         _print_report(report)
     if report.finding_count:
@@ -249,33 +239,6 @@ def _followed(deps: Deps, asker: Asker, row: CatchUp) -> CatchUp:
             row = advanced
             bars.update(task, completed=(row.reached_at - row.from_at).total_seconds())
     return row
-
-
-def report_json(report: Report) -> dict[str, Any]:
-    """The report as plain values."""
-    return {
-        "drift": report.finding_count,
-        "findings": [_finding_json(one) for one in report.findings],
-        "for_a_person": [_person_json(one) for one in report.for_a_person],
-        "for_a_person_count": report.person_count,
-    }
-
-
-def _finding_json(one: DriftFinding) -> dict[str, Any]:
-    return {key: getattr(one, key) for key in FINDING_KEYS}
-
-
-def _person_json(one: ForAPerson) -> dict[str, Any]:
-    return {
-        "order_reference": one.reference,
-        "source": one.source,
-        "state": one.state,
-        "created_at": one.created_at,
-        "why": one.check.last_result,
-        "said": one.check.last_said,
-        "last_checked_at": one.check.last_checked_at,
-        "next_check_at": one.check.next_check_at,
-    }
 
 
 def _checked_json(one: Checked) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
 from receiver.orders.models import UNPAID, Order
-from receiver.reconciliation.models import DriftFinding, OrderCheck
+from receiver.reconciliation.models import CatchUp, DriftFinding, OrderCheck
 
 MAX_ROWS = 200
 HOLDS = timedelta(minutes=15)
@@ -106,3 +107,48 @@ def findings_of(session: Session, reference: str, *, limit: int = 20) -> Sequenc
         DriftFinding.order_reference == reference, DriftFinding.closed_at.is_(None)
     )
     return session.scalars(query.order_by(DriftFinding.id.desc()).limit(limit)).all()
+
+
+def catch_ups(session: Session, *, source: str | None = None, limit: int = 20) -> Sequence[CatchUp]:
+    """The newest catch-ups, of one source or of all."""
+    query = select(CatchUp).order_by(CatchUp.created_at.desc(), CatchUp.id.desc()).limit(limit)
+    return session.scalars(query if source is None else query.where(CatchUp.source == source)).all()
+
+
+_FINDING = (
+    "kind",
+    "source",
+    "order_reference",
+    "transaction_id",
+    "ours",
+    "theirs",
+    "opened_at",
+    "seen_at",
+)
+
+
+def report_document(report: Report) -> dict[str, Any]:
+    """The report as plain values; times as ISO 8601."""
+    return {
+        "drift": report.finding_count,
+        "findings": [{key: _plain(getattr(one, key)) for key in _FINDING} for one in report.findings],
+        "for_a_person": [_person(one) for one in report.for_a_person],
+        "for_a_person_count": report.person_count,
+    }
+
+
+def _person(one: ForAPerson) -> dict[str, Any]:
+    return {
+        "order_reference": one.reference,
+        "source": one.source,
+        "state": one.state,
+        "created_at": _plain(one.created_at),
+        "why": one.check.last_result,
+        "said": one.check.last_said,
+        "last_checked_at": _plain(one.check.last_checked_at),
+        "next_check_at": _plain(one.check.next_check_at),
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value

@@ -75,7 +75,7 @@ def _order_paths() -> dict[str, Any]:
         "/api/orders/{reference}/cancel": {
             "parameters": [REFERENCE],
             "post": _operation(
-                "Cancel an order that holds no money and has no event to be worked.",
+                "Cancel an order that holds no money, here or at a provider, and has no event to be worked.",
                 "orders:write",
                 {"200": "OrderFacts"},
                 (400, 401, 403, 404, 409, 415, 422),
@@ -87,6 +87,23 @@ def _order_paths() -> dict[str, Any]:
 
 def _other_paths() -> dict[str, Any]:
     return {
+        "/api/orders/{reference}/reconcile": {
+            "parameters": [REFERENCE],
+            "post": _operation(
+                "Let a worker ask the providers for the order at once.",
+                "orders:write",
+                {"202": "Asked"},
+                (401, 403, 404),
+            ),
+        },
+        "/api/reconciliation": {
+            "get": _operation(
+                "Where the providers' records and ours differ, of all sources or of one (`source`).",
+                "orders:read",
+                {"200": "Drift"},
+                (401, 403, 422),
+            ),
+        },
         "/api/events/{receipt}": {
             "parameters": [RECEIPT],
             "get": _operation(
@@ -225,6 +242,18 @@ CONFLICT = {
     "first_seen_at": TIME,
     "last_seen_at": TIME,
 }
+FINDING = {
+    **dict.fromkeys(("kind", "source", "order_reference", "transaction_id", "ours", "theirs"), TEXT),
+    "opened_at": TIME,
+    "seen_at": TIME,
+}
+UNANSWERED = {
+    **dict.fromkeys(("order_reference", "source", "state", "why"), TEXT),
+    "said": _maybe(TEXT),
+    "created_at": TIME,
+    "last_checked_at": _maybe(TIME),
+    "next_check_at": _maybe(TIME),
+}
 ERROR = {"code": TEXT, "message": TEXT, "field": _maybe(TEXT)}
 
 
@@ -238,6 +267,15 @@ def _schemas() -> dict[str, Any]:
             {"amount_minor": AMOUNT, "currency": CURRENCY, "sources": SOURCES, "reason": REASON}, ("reason",)
         ),
         "Cancel": _object({"reason": REASON}),
+        "Asked": _object({"reference": TEXT, "asked": INTEGER}),
+        "Drift": _object(
+            {
+                "drift": INTEGER,
+                "findings": {"type": "array", "items": _object(FINDING)},
+                "for_a_person": {"type": "array", "items": _object(UNANSWERED)},
+                "for_a_person_count": INTEGER,
+            }
+        ),
         "Replay": _object({"reason": REASON}),
         "OrderFacts": _object(FACTS),
         "CorrectedOrder": _object(

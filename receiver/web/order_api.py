@@ -30,6 +30,8 @@ from receiver.inbox.replay import (
     replay_by_token,
 )
 from receiver.orders.find_orders import order_detail
+from receiver.reconciliation.ask import Asker
+from receiver.reconciliation.demand import check_before_cancel
 from receiver.web import documents
 from receiver.web.current import current_deps, statement_time, transaction
 from receiver.web.openapi import document
@@ -127,11 +129,11 @@ def register() -> tuple[Response, int]:
 @bearer("orders:read")
 def show(reference: str) -> Response:
     """One order with its ledger, its transitions, its transactions and every event with its outcome."""
-    _check_reference(reference)
+    check_reference(reference)
     with transaction() as session:
         detail = order_detail(session, reference)
         if detail is None:
-            _unknown_order()
+            unknown_order()
         return jsonify(documents.order_in_full(detail, events_of_order(session, detail.order)))
 
 
@@ -139,7 +141,7 @@ def show(reference: str) -> Response:
 @bearer("orders:write")
 def correct(reference: str) -> Response:
     """Correct a wrongly registered order while its ledger is empty; a reason is asked for."""
-    _check_reference(reference)
+    check_reference(reference)
     body = _body({"reason"}, {"amount_minor", "currency", "sources"})
     reason = _reason(body)
     for field in ("amount_minor", "currency"):
@@ -153,13 +155,13 @@ def correct(reference: str) -> Response:
                 amount_minor=body.get("amount_minor"),
                 currency=body.get("currency"),
                 sources=body.get("sources", UNSET),
-                actor=_actor(),
+                actor=acting_token(),
                 reason=reason,
                 now=statement_time(),
             )
             answer = documents.order(corrected.order)
     except UnknownOrder:
-        _unknown_order()
+        unknown_order()
     except OrderRefused as refusal:
         raise ApiError(422, refusal.code, _sentence(refusal.detail), FIELD_OF.get(refusal.code)) from refusal
     except NotCorrectable as refusal:
@@ -171,15 +173,18 @@ def correct(reference: str) -> Response:
 @blueprint.post("/orders/<path:reference>/cancel")
 @bearer("orders:write")
 def cancel(reference: str) -> Response:
-    """Cancel an order that holds no money and has no event to be worked (409 otherwise)."""
-    _check_reference(reference)
+    """Cancel an order without money, here or at a provider, and without an event to be worked (else 409)."""
+    check_reference(reference)
     reason = _reason(_body({"reason"}, set()))
     try:
+        check_before_cancel(current_deps(), Asker(current_deps()), reference)
         with transaction() as session:
-            order = cancel_order(session, reference, actor=_actor(), reason=reason, now=statement_time())
+            order = cancel_order(
+                session, reference, actor=acting_token(), reason=reason, now=statement_time()
+            )
             answer = documents.order(order)
     except UnknownOrder:
-        _unknown_order()
+        unknown_order()
     except NotCancellable as refusal:
         raise ApiError(409, refusal.code, _sentence(refusal.detail)) from refusal
     return jsonify(answer)
@@ -278,18 +283,21 @@ def _reason(body: dict[str, Any]) -> str:
     return reason.strip()
 
 
-def _check_reference(reference: str) -> None:
+def check_reference(reference: str) -> None:
+    """404 for a reference that no order can have."""
     try:
         check_text("reference", reference)
     except FilterError:
-        _unknown_order()
+        unknown_order()
 
 
-def _unknown_order() -> NoReturn:
+def unknown_order() -> NoReturn:
+    """The 404 of an order that is not registered."""
     raise ApiError(404, "order_unknown", "No order of this reference is registered.")
 
 
-def _actor() -> str:
+def acting_token() -> str:
+    """Whom the record of acts names: the token."""
     return f"token:{g.api_token.name}"
 
 

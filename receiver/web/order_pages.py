@@ -14,6 +14,9 @@ from receiver.inbox.register_order import OrderRefused
 from receiver.money import parse_amount
 from receiver.orders.find_orders import OrderDetail, list_orders, order_detail
 from receiver.orders.models import STATES
+from receiver.reconciliation.ask import Asker
+from receiver.reconciliation.demand import check_before_cancel, sources_of
+from receiver.reconciliation.report import checks_of, findings_of
 from receiver.web.access import needs
 from receiver.web.current import actor, current_deps, statement_time, transaction
 from receiver.web.forms import page_before, query_text, reason_field, text_field
@@ -53,11 +56,16 @@ def _shown(reference: str) -> Any:
         if detail is None:
             abort(404, "No order of this reference is registered.")
         events = events_of_order(session, detail.order)
+        checks = checks_of(session, detail.order.id)
+        findings = findings_of(session, reference)
     return render_template(
         "order.html",
         detail=detail,
         order=detail.order,
         events=events,
+        checks=checks,
+        findings=findings,
+        askable=sources_of(current_deps().settings, detail.order),
         cancellable=_cancellable(detail),
         sources=sorted(current_deps().settings.sources),
     )
@@ -114,9 +122,17 @@ def cancel() -> Any:
     """Cancel an order that holds no money and expects none."""
     reference, reason = request.form.get("reference", ""), reason_field()
     _check_reference(reference)
+    deps, anyway = current_deps(), request.form.get("anyway") == "1"
     try:
+        check_before_cancel(deps, Asker(deps), reference, anyway=anyway)
         with transaction() as session:
-            cancel_order(session, reference, actor=actor(), reason=reason, now=statement_time())
+            cancel_order(
+                session,
+                reference,
+                actor=actor(),
+                reason=f"{reason} (whatever the provider says)" if anyway else reason,
+                now=statement_time(),
+            )
     except UnknownOrder:
         abort(404, "No order of this reference is registered.")
     except NotCancellable as refusal:

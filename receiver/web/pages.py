@@ -24,9 +24,10 @@ from receiver.web import (
     headers,
     metrics,
     oidc,
-    order_api,
     order_pages,
     probes,
+    reconciliation_api,
+    reconciliation_pages,
     rejection_pages,
     replay_pages,
     retention_pages,
@@ -54,6 +55,7 @@ BLUEPRINTS = (
     conflict_pages.blueprint,
     rejection_pages.blueprint,
     alert_pages.blueprint,
+    reconciliation_pages.blueprint,
     order_pages.blueprint,
     source_pages.blueprint,
     retention_pages.blueprint,
@@ -62,7 +64,7 @@ BLUEPRINTS = (
     user_pages.blueprint,
     token_pages.blueprint,
     oidc.blueprint,
-    order_api.blueprint,
+    reconciliation_api.blueprint,  # the order API, with its own routes added
     probes.blueprint,
     metrics.blueprint,
 )
