@@ -7,13 +7,15 @@ A next-gen event without its snapshot, and every classic one, counts only once i
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from receiver.providers import facts
 from receiver.providers.amounts import MAJOR_TEXT
 from receiver.providers.authentication import MacAuthentication
-from receiver.providers.body_map import BodyMap, Where, meanings_of
+from receiver.providers.body_map import BodyMap, Meaning, Where, meanings_of
 from receiver.providers.envelopes import Form
 from receiver.providers.identities import BodyId
-from receiver.providers.paths import TRANSACTION, Path
+from receiver.providers.paths import TRANSACTION, Computed, Path
 from receiver.providers.payment_event import Kind
 from receiver.providers.provider import Provider
 from receiver.providers.tokens import UnsignedHint
@@ -33,24 +35,40 @@ _WHERE = Where(
     mode=facts.mode(frozenset({"live"}), frozenset({"test"})),
 )
 
+
+def authorized_before(at: Path) -> tuple[tuple[Computed, frozenset[str]], ...]:
+    """The condition that the payment was authorized: then what ends it voids that, and is no mere failure."""
+    said = Computed("authorizedAt", (at,), lambda found: None if found is None else "authorized")
+    return ((said, frozenset({"authorized"})),)
+
+
+_ENDED = (
+    Meaning(
+        Kind.VOIDED, replace(_WHERE, effect_id=TRANSACTION), authorized_before((*_ENTITY, "authorizedAt"))
+    ),
+    Meaning(Kind.FAILED, _WHERE),
+)
+
 MOLLIE = Provider(
     name="mollie",
     authentication=MacAuthentication((MacScheme(header="X-Mollie-Signature", parse=Plain("sha256=")),)),
     identity=BodyId(),
     body=BodyMap(
-        meanings=meanings_of(
-            {
-                "payment-link.paid": Kind.SUCCEEDED,
-                "payment.paid": Kind.SUCCEEDED,
-                "payment.authorized": Kind.AUTHORIZED,
-                "payment.pending": Kind.PENDING,
-                "payment.failed": Kind.FAILED,
-                "payment.canceled": Kind.FAILED,
-                "payment.expired": Kind.FAILED,
-            },
-            _WHERE,
-            {Kind.SUCCEEDED: TRANSACTION, Kind.AUTHORIZED: TRANSACTION},
-        ),
+        meanings={
+            "payment.canceled": _ENDED,
+            "payment.expired": _ENDED,
+            **meanings_of(
+                {
+                    "payment-link.paid": Kind.SUCCEEDED,
+                    "payment.paid": Kind.SUCCEEDED,
+                    "payment.authorized": Kind.AUTHORIZED,
+                    "payment.pending": Kind.PENDING,
+                    "payment.failed": Kind.FAILED,
+                },
+                _WHERE,
+                {Kind.SUCCEEDED: TRANSACTION, Kind.AUTHORIZED: TRANSACTION},
+            ),
+        },
         otherwise=_WHERE,
     ),
     never_carries=frozenset({"account", "sequence"}),

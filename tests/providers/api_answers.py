@@ -178,6 +178,13 @@ CASES = [
         options={"order_reference": "metadata.order_id"}, name="a reference in the metadata",
     ),
     Case(
+        "mollie_classic", Transaction("tr_1"),
+        {"https://api.mollie.com/v2/payments/tr_1": {
+            "id": "tr_1", "mode": "live", "status": "canceled", "description": "o_1",
+            "authorizedAt": "2026-03-01T12:00:00+00:00", "amount": {"value": "1.00", "currency": "EUR"}}},
+        [("voided", "tr_1", "tr_1", 100, "EUR", None, "o_1")], name="cancelled after it was authorized",
+    ),
+    Case(
         "gocardless", Transaction("PM1", kind=Kind.SUCCEEDED),
         {"https://api.gocardless.com/payments/PM1": {"payments": {
             "id": "PM1", "amount": 2500, "currency": "GBP", "status": "paid_out",

@@ -130,6 +130,18 @@ def test_a_coinbase_event_sent_again_has_other_bytes_and_the_same_facts():
     assert first.payload_sha256 != again.payload_sha256
 
 
+@pytest.mark.parametrize("ended", ["payment.canceled", "payment.expired"])
+@pytest.mark.parametrize("authorized,kind", [(None, Kind.FAILED), ("2026-03-01T12:00:00+00:00", Kind.VOIDED)])
+def test_what_ends_an_authorized_mollie_payment_voids_it(ended, authorized, kind):
+    """A mere failure would leave the order authorized for ever."""
+    entity = {"mode": "live", "description": "o_1", "amount": {"value": "1.00", "currency": "EUR"}}
+    body = {"id": "event_1", "type": ended, "entityId": "tr_1", "_embedded": {"entity": entity}}
+    if authorized:
+        entity["authorizedAt"] = authorized
+
+    assert read("mollie", body).facts.kind is kind
+
+
 def test_a_thin_mollie_event_is_confirmed_first():
     """Without its snapshot an event says only that something happened."""
     thin = read("mollie", {"id": "event_1", "type": "payment-link.paid", "entityId": "pl_1"})

@@ -16,7 +16,8 @@ from receiver.providers.api_documents import by_status
 from receiver.providers.api_keys import KeyHeader
 from receiver.providers.body_map import BodyMap, Meaning, Where
 from receiver.providers.described_api import ASKED, PAYMENT, ApiDescription, Call, Listing, Part
-from receiver.providers.paths import Computed
+from receiver.providers.mollie import authorized_before
+from receiver.providers.paths import TRANSACTION, Computed
 from receiver.providers.payment_api import Window
 from receiver.providers.payment_event import Kind
 
@@ -30,7 +31,11 @@ _PAYMENT = Where(
     unit=MAJOR_TEXT,
     mode=facts.mode(frozenset({"live"}), frozenset({"test"})),
 )
-_STATUSES = by_status(
+_ENDED = (
+    Meaning(Kind.VOIDED, replace(_PAYMENT, effect_id=TRANSACTION), authorized_before(("authorizedAt",))),
+    Meaning(Kind.FAILED, _PAYMENT),
+)
+_KNOWN = by_status(
     ("status",),
     _PAYMENT,
     {
@@ -39,10 +44,9 @@ _STATUSES = by_status(
         "authorized": Kind.AUTHORIZED,
         "paid": Kind.SUCCEEDED,
         "failed": Kind.FAILED,
-        "canceled": Kind.FAILED,
-        "expired": Kind.FAILED,
     },
 )
+_STATUSES = replace(_KNOWN, meanings={**_KNOWN.meanings, "canceled": _ENDED, "expired": _ENDED})
 _PART = replace(
     _PAYMENT,
     order_reference=(PAYMENT, "description"),
