@@ -42,6 +42,9 @@ def authorized_before(at: Path) -> tuple[tuple[Computed, frozenset[str]], ...]:
     return ((said, frozenset({"authorized"})),)
 
 
+_REFUND = replace(
+    _WHERE, order_reference=None, transaction_id=(*_ENTITY, "paymentId"), effect_id=("entityId",)
+)
 _ENDED = (
     Meaning(
         Kind.VOIDED, replace(_WHERE, effect_id=TRANSACTION), authorized_before((*_ENTITY, "authorizedAt"))
@@ -55,6 +58,9 @@ MOLLIE = Provider(
     identity=BodyId(),
     body=BodyMap(
         meanings={
+            "refund.refunded": Meaning(Kind.REFUNDED, _REFUND),
+            "refund.failed": Meaning(Kind.REFUND_FAILED, _REFUND),
+            "refund.canceled": Meaning(Kind.REFUND_FAILED, _REFUND),
             "payment.canceled": _ENDED,
             "payment.expired": _ENDED,
             **meanings_of(

@@ -53,6 +53,8 @@ XENDIT = Provider(
             "payment.authorization": Meaning(Kind.AUTHORIZED, _PAYMENT),
             "payment.capture": Meaning(Kind.SUCCEEDED, _PAYMENT),
             "payment.failure": Meaning(Kind.FAILED, _STATUS),
+            # Of an authorization that had succeeded.
+            "payment.expiry": Meaning(Kind.VOIDED, _PAYMENT),
             "payment.succeeded": Meaning(Kind.SUCCEEDED, _OLDER),
             "payment.awaiting_capture": Meaning(Kind.AUTHORIZED, _OLDER),
             "payment.pending": Meaning(Kind.PENDING, _OLDER_STATUS),

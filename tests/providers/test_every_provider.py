@@ -128,6 +128,7 @@ def test_a_type_without_money_meaning_is_not_asked_for(name, body):
         ("mollie", {"id": "event_1", "type": "payment.paid", "entityId": "tr_1"}),
         ("paypal", {"event_type": "CUSTOMER.DISPUTE.RESOLVED", "resource": {"dispute_id": "D1"}}),
         ("paypal", {"event_type": 7, "resource": {"id": "C1"}}),
+        ("xendit", {"event": "payment.expiry", "data": {"payment_id": "py-1"}}),
         ("xendit", {"event": "payment.succeeded", "data": {"id": "pymt-1", "status": "SUCCEEDED"}}),
         ("midtrans", {"order_id": "o_1", "transaction_status": "chargeback", "transaction_id": "mt-1"}),
     ],

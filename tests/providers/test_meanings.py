@@ -142,6 +142,32 @@ def test_what_ends_an_authorized_mollie_payment_voids_it(ended, authorized, kind
     assert read("mollie", body).facts.kind is kind
 
 
+@pytest.mark.parametrize(
+    "event_type,kind",
+    [
+        ("refund.refunded", Kind.REFUNDED), ("refund.failed", Kind.REFUND_FAILED),
+        ("refund.canceled", Kind.REFUND_FAILED), ("refund.queued", Kind.OTHER),
+    ],
+)  # fmt: skip
+def test_a_mollie_refund_names_its_payment(event_type, kind):
+    """The refund is the effect; one that is still under way moves nothing."""
+    entity = {"mode": "live", "paymentId": "tr_1", "amount": {"value": "8.60", "currency": "EUR"}}
+    body = {"id": "event_1", "type": event_type, "entityId": "re_1", "_embedded": {"entity": entity}}
+    facts = read("mollie", body).facts
+
+    assert (facts.kind, facts.facts_error) == (kind, None)
+    if kind is not Kind.OTHER:
+        assert (facts.transaction_id, facts.effect_id, facts.amount_minor) == ("tr_1", "re_1", 860)
+
+
+def test_a_thin_mollie_refund_is_confirmed_first():
+    """It names no payment, so that it is refused where a person sees it, and never ignored."""
+    event = read("mollie", {"id": "event_1", "type": "refund.refunded", "entityId": "re_1"})
+
+    assert (event.confirm_by_fetch, event.facts.kind) == (True, Kind.REFUNDED)
+    assert event.facts.facts_error is not None
+
+
 def test_a_thin_mollie_event_is_confirmed_first():
     """Without its snapshot an event says only that something happened."""
     thin = read("mollie", {"id": "event_1", "type": "payment-link.paid", "entityId": "pl_1"})

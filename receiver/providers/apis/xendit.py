@@ -28,7 +28,7 @@ _STATUSES = by_status(
         "AUTHORIZED": Kind.AUTHORIZED,
         "SUCCEEDED": Kind.SUCCEEDED,
         "FAILED": Kind.FAILED,
-        "EXPIRED": Kind.FAILED,
+        "EXPIRED": Kind.VOIDED,
         "CANCELED": Kind.VOIDED,
     },
 )
