@@ -17,7 +17,7 @@ import psycopg
 
 from bench import ground as grounds
 from bench import rows
-from bench.ground import SECRET, Ground, ratio, spread, table
+from bench.ground import SECRET, Ground, cpu_seconds, ratio, spread, table
 from bench.load import drive
 from receiver.deps import Deps
 from receiver.inbox.bulk_replay import cancel_bulk_replay, find_bulk_replay, start_bulk_replay
@@ -63,18 +63,32 @@ def start(deps: Deps, seconds: int) -> BulkReplay:
         )
 
 
-def rate_of(ground: Ground, url: str, seconds: float) -> tuple[float, float]:
-    """The intake's rate and p99 (ms) with a worker beside it."""
+def rate_of(ground: Ground, url: str, seconds: float) -> tuple[float, float, dict[str, float]]:
+    """The intake's rate and p99 (ms) with a worker beside it, and the cores that each used."""
     ground.checkpoint()
     environment = ground.environment(url)
     with (
-        ground.process("worker", ["worker.py"], environment),
-        ground.web("web", OURS, environment) as (port, _),
+        ground.process("worker", ["worker.py"], environment) as worker,
+        ground.web("web", OURS, environment) as (port, web),
     ):
+
+        def used() -> dict[str, float]:
+            all_of_it = psutil.cpu_times()
+            own = psutil.Process().cpu_times()
+            return {
+                "worker": cpu_seconds(worker),
+                "web": cpu_seconds(web),
+                "database": ground.postgres_cpu_seconds(),
+                "load": own.user + own.system + own.children_user + own.children_system,
+                "all": sum(all_of_it) - all_of_it.idle - all_of_it.iowait - all_of_it.guest,
+            }
+
+        before = used()
         load, _ = drive(port, secret=SECRET, connections=CONNECTIONS, seconds=seconds)
+        cores = {name: (value - before[name]) / seconds for name, value in used().items()}
     if load.broken or load.accepted != sum(load.statuses.values()):
         raise SystemExit(f"not all accepted: {load.statuses}, {load.broken} broken")
-    return load.rate, load.percentile_ms(0.99)
+    return load.rate, load.percentile_ms(0.99), cores
 
 
 def drain(ground: Ground, deps: Deps, url: str) -> list[str]:
@@ -119,14 +133,15 @@ def main() -> None:
         for number in range(args.rounds):
             for name, url in urls.items():
                 replay = start(deps, args.spread) if name == "during" else None
-                rate, late = rate_of(ground, url, args.seconds)
+                rate, late, cores = rate_of(ground, url, args.seconds)
                 rates[name].append(rate)
                 p99[name].append(late)
                 if replay is not None:
                     with deps.sessions.begin() as session:
                         stopped = cancel_bulk_replay(session, replay.id, actor="bench", reason="bench")
                     sent += stopped.done
-                print(f"round {number + 1}: {name}: {rate:.0f}/s", file=sys.stderr, flush=True)
+                said = ", ".join(f"{part} {share:.2f}" for part, share in cores.items())
+                print(f"round {number + 1}: {name}: {rate:.0f}/s; cores: {said}", file=sys.stderr, flush=True)
         lines = [
             ["acks/s without a bulk replay", spread(rates["without"]), "–"],
             [f"acks/s during one ({sent:,} rows sent in all rounds)", spread(rates["during"]), "–"],

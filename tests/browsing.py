@@ -48,3 +48,24 @@ def keep(page: Any, name: str) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         shown = "".join(character if character.isalnum() else "_" for character in name)[:80]
         page.screenshot(path=str(Path(folder) / f"{shown}.png"), full_page=True)
+
+
+def barriers(page: Any) -> list[str]:
+    """What on the page keeps people out who use a keyboard, a screen reader, or weak eyes."""
+    script = Path(__file__).with_name("barriers.js").read_text()
+    found: list[str] = page.evaluate(script[script.index("() =>") :].rstrip().rstrip(";"))
+    return found
+
+
+def focus_unseen(page: Any, steps: int) -> list[str]:
+    """What the Tab key reaches in so many steps without showing where it is."""
+    unseen = []
+    for _ in range(steps):
+        page.keyboard.press("Tab")
+        outline, shown = page.evaluate(
+            "(e => [getComputedStyle(e).outlineStyle, e.outerHTML.slice(0, 80)])(document.activeElement)"
+        )
+        # Past the last one the focus is on the page itself.
+        if outline == "none" and not shown.startswith("<body"):
+            unseen.append(shown)
+    return unseen

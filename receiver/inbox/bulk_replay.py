@@ -6,6 +6,7 @@ was started: what dies later, or dies again, waits for a person's next look.
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -40,11 +41,15 @@ __all__ = [
     "who_notices",
 ]
 
-BATCH = 500
+BATCH = 100
 """Rows of one transaction: it holds their locks for some ten milliseconds."""
 
-BATCHES = 4
-"""Transactions of one turn of the duty, so that live traffic keeps its share."""
+TURN_SECONDS = 0.1
+"""Time that a turn of the duty, once a second, may take beyond one batch of each replay.
+
+Some thousand rows while the database is quick. Where it is slow it has live traffic to serve: fewer go,
+and the replay takes longer than its spread.
+"""
 
 ANNOUNCE_ABOVE = 2_000
 """Above so many rows others notice: who was told must be said, and is kept."""
@@ -173,14 +178,15 @@ def advance(deps: Deps) -> int:
         ids = bulk_replays.running(session, INBOX)
         behind = bool(ids) and bulk_replays.live_rows_wait(session, INBOX, deps.clock.now())
     share = LATE_SHARE if behind else 1.0
+    ends = time.monotonic() + TURN_SECONDS * share
     sent = 0
     for replay_id in ids:
-        for _ in range(1 if behind else BATCHES):
+        more = True
+        while more:
             with deps.sessions.begin() as session:
                 rows, more = _step(session, replay_id, deps.settings.give_up, share, deps.clock.now())
             sent += rows
-            if not more:
-                break
+            more = more and time.monotonic() < ends
     return sent
 
 

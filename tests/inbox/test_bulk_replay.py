@@ -62,6 +62,12 @@ def dead(deps: Deps, number: int, **columns: Any) -> list[UUID]:
         ]
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine changes no number of these tests."""
+    monkeypatch.setattr(bulk_replay, "TURN_SECONDS", 60.0)
+
+
 @pytest.fixture
 def start(deps: Deps) -> Callable[..., UUID]:
     """Start a bulk replay, two seconds after the rows died."""
@@ -235,6 +241,19 @@ def test_a_replay_steps_back_while_the_workers_are_behind(
     deps.clock.move(SLICE)  # type: ignore[attr-defined]
     assert advance(deps) == 10
     assert replay_of(deps, replay_id).skipped == 0
+
+
+def test_a_slow_database_makes_a_replay_slower(
+    deps: Deps, start: Callable[..., UUID], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn that has used up its time ends after a batch, and what the pace still owes comes later."""
+    monkeypatch.setattr(bulk_replay, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(bulk_replay, "BATCH", 4)
+    dead(deps, 10)
+    replay_id = start(spread=timedelta(0))
+
+    assert [advance(deps) for _ in range(4)] == [4, 4, 2, 0]
+    assert replay_of(deps, replay_id).state == "done"
 
 
 def test_a_paused_source_does_not_slow_a_replay(deps: Deps, start: Callable[..., UUID]) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import text
 
 from receiver.accounts.actions import list_actions
 from receiver.deps import Deps
+from receiver.inbox import bulk_replay
 from receiver.inbox.bulk_replay import (
     ANNOUNCE_ABOVE,
     advance,
@@ -170,8 +171,9 @@ class Drill:
 
 
 @pytest.mark.slow
-def test_the_drill(deps: Deps) -> None:
+def test_the_drill(deps: Deps, monkeypatch: pytest.MonkeyPatch) -> None:
     """From three piles of dead letters to every order right, every row explained, and a record of it all."""
+    monkeypatch.setattr(bulk_replay, "TURN_SECONDS", 60.0)
     drill = Drill(deps)
     happen(drill)
 

@@ -20,7 +20,7 @@ from receiver.deps import Deps
 from receiver.inbox.models import WebhookEvent
 from receiver.orders.find_orders import find_order
 from receiver.queue.pauses import list_pauses
-from tests.browsing import keep, needs_browser, only_pictures, run_browser
+from tests.browsing import barriers, focus_unseen, keep, needs_browser, only_pictures, run_browser
 from tests.factories import NOW, make_user
 from tests.web.showcase import Showcase, fill
 
@@ -106,12 +106,34 @@ def test_no_page_scrolls_sideways(
 def test_pages_come_in_both_schemes(
     browser: Any, deps: Deps, url: str, showcase: Showcase, scheme: str
 ) -> None:
-    """A dark desk gets a dark page."""
+    """A dark desk gets a dark page; in both every text stands out, every field and act has a name."""
     page = _enter(browser, deps, url, color_scheme=scheme, java_script_enabled=True)
+    for path in showcase.paths():
+        page.goto(url + path)
+        assert barriers(page) == [], path
     page.goto(f"{url}/status")
     keep(page, f"{scheme}-status")
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(int(part) for part in colour[4:-1].split(",")) < 3 * 128) == (scheme == "dark")
+
+
+def test_the_keyboard_alone_finds_and_replays(browser: Any, deps: Deps, url: str, showcase: Showcase) -> None:
+    """From the first Tab, which offers the content, to the replayed event: the focus is always seen."""
+    page = _enter(browser, deps, url, role="operator")
+    page.goto(f"{url}/failures")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#content"
+    assert focus_unseen(page, 40) == []
+    page.goto(f"{url}/events/{showcase.refused.id}")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('form[action$=replay]') !== null"):
+            break
+    page.keyboard.type("repaired")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".flash.good")
+    with deps.sessions() as session:
+        assert session.get_one(WebhookEvent, showcase.refused.id).replays == 2
 
 
 def test_an_operator_replays_without_javascript(
