@@ -68,6 +68,7 @@ def _meanings(manual: bool) -> dict[str, Meaning | tuple[Meaning, ...]]:
         # money away again: else the order would stay paid.
         "CANCELLATION": _void if manual else _returned,
         "TECHNICAL_CANCEL": _void if manual else _returned,
+        "EXPIRE": _void if manual else _returned,
         "CANCEL_OR_REFUND": _returned,
         "CAPTURE_FAILED": _returned,
         "REFUND": (_done(Kind.REFUNDED, _CHANGE), _not_done(Kind.REFUND_FAILED, _CHANGE)),

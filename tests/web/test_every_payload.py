@@ -255,7 +255,9 @@ def test_a_payload_says_and_does_what_the_table_says(door: Door, payload: str) -
     assert found["order_state"] == row.after
 
 
-@pytest.mark.parametrize("code", ["CANCELLATION", "TECHNICAL_CANCEL", "CANCEL_OR_REFUND", "CAPTURE_FAILED"])
+@pytest.mark.parametrize(
+    "code", ["CANCELLATION", "TECHNICAL_CANCEL", "EXPIRE", "CANCEL_OR_REFUND", "CAPTURE_FAILED"]
+)
 @pytest.mark.parametrize("late", [False, True])
 def test_an_adyen_payment_that_ends_after_its_authorisation_is_not_paid(
     door: Door, code: str, late: bool
