@@ -51,6 +51,8 @@ def upgrade() -> None:
     sa.Column('turn_id', sa.Uuid(), nullable=False),
     sa.Column('last_run_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('last_result', sa.Text(), nullable=True),
+    sa.Column('last_reindex_at', sa.DateTime(timezone=True), nullable=True),
+    sa.Column('reindexed', sa.Text(), nullable=True),
     sa.CheckConstraint('id = 1', name=op.f('ck_retention_turns_one')),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_retention_turns')))
 

@@ -72,7 +72,10 @@ class ArchivedEvent(Base):
 
 
 class RetentionTurn(Base):
-    """Who does retention's work now: one row, taken for a while, so that two workers do not do it at once."""
+    """Who does retention's work now: one row, taken for a while, so that two workers do not do it at once.
+
+    ``reindexed``: the index after which the month's rewriting goes on; None where it is over.
+    """
 
     __tablename__ = "retention_turns"
 
@@ -81,5 +84,7 @@ class RetentionTurn(Base):
     turn_id: Mapped[UUID]
     last_run_at: Mapped[datetime | None] = mapped_column(Instant)
     last_result: Mapped[str | None] = mapped_column(Text)
+    last_reindex_at: Mapped[datetime | None] = mapped_column(Instant)
+    reindexed: Mapped[str | None] = mapped_column(Text)
 
     __table_args__ = (CheckConstraint("id = 1", name="one"),)

@@ -15,6 +15,7 @@ from receiver.logs import logger
 from receiver.retention.archive import erase_written, owed, reserve, rewrite, write_reserved
 from receiver.retention.files import Archive, ArchiveBroken, FsspecArchive
 from receiver.retention.forget import forget_old
+from receiver.retention.reindex import reindex_due
 
 EVERY = timedelta(hours=1)
 LEASE = timedelta(minutes=15)
@@ -36,12 +37,15 @@ class Ran:
     archived: int = 0
     erased: int = 0
     forgotten: dict[str, int] = field(default_factory=dict)
+    reindexed: int = 0
     failed: str | None = None
 
     def __str__(self) -> str:
         said = f"{self.archived} payloads archived in {self.files} files, {self.erased} erased"
         if self.forgotten:
             said += "; forgotten: " + ", ".join(f"{n} {name}" for name, n in self.forgotten.items())
+        if self.reindexed:
+            said += f"; {self.reindexed} indexes written afresh"
         return said if self.failed is None else f"{said}; {self.failed}"
 
 
@@ -103,6 +107,7 @@ def run(deps: Deps, archive: Archive | None, *, every: timedelta | None = None) 
         ran.failed = f"{error.code}: {error.detail}"
         log.warning("retention.archive_failed", code=error.code, detail=error.detail)
     ran.forgotten = forget_old(deps)
+    ran.reindexed = len(reindex_due(deps))
     with deps.sessions.begin() as session:
         session.execute(_END, {"now": deps.clock.now(), "turn": turn, "result": str(ran)[:2000]})
     log.info("retention.ran", files=ran.files, archived=ran.archived, erased=ran.erased, **_words(ran))

@@ -20,6 +20,7 @@ from receiver.inbox.models import (
     WebhookRejection,
 )
 from receiver.orders.models import LedgerEntry
+from receiver.retention import reindex
 from receiver.retention.forget import forget_old
 from receiver.retention.turn import run
 from receiver.retention_settings import RetentionSettings
@@ -177,3 +178,30 @@ def test_bounded_pieces(make_deps: MakeDeps, monkeypatch: pytest.MonkeyPatch) ->
 
     assert forget_old(deps) == {"rejections": 4}
     assert forget_old(deps) == {"rejections": 3}
+
+
+def test_large_indexes_are_written_afresh_once_a_month(
+    make_deps: MakeDeps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each large index is smaller afterwards and still valid, what an ended run left is dropped; then not
+    again for a month.
+    """
+    deps = make_deps()
+    monkeypatch.setattr(reindex, "SMALLEST", 8192)
+    old(deps, 3, days=1)
+    run(deps, None)
+    with deps.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CREATE INDEX ix_left_ccnew ON webhook_events (kind)"))
+        connection.execute(
+            text("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'ix_left_ccnew'::regclass")
+        )
+    later(deps, days=31)
+
+    assert "pk_webhook_events" in reindex.reindex_due(deps)
+    with deps.sessions() as session:
+        invalid = session.execute(text("SELECT count(*) FROM pg_index WHERE NOT indisvalid")).scalar_one()
+        names = session.execute(
+            text("SELECT count(*) FROM pg_class WHERE relname ~ '_cc(new|old)'")
+        ).scalar_one()
+    assert (invalid, names) == (0, 0)
+    assert reindex.reindex_due(deps) == []
