@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol, Self
 
@@ -28,7 +28,7 @@ class RetentionSettings:
     lines: a late duplicate is a duplicate for as long.
     """
 
-    archive_url: str = ""
+    archive_url: str = field(default="", repr=False)
     payloads: timedelta = timedelta(days=90)
     keys: timedelta = timedelta(days=400)
     attempts: timedelta = timedelta(days=180)
@@ -57,6 +57,13 @@ class RetentionSettings:
         if found.keys < found.payloads:
             reader.faults.append("KEEP_KEYS_DAYS must not be shorter than KEEP_PAYLOADS_DAYS")
         return found
+
+    @property
+    def archive_shown(self) -> str:
+        """The archive's place for pages and the shell, without what may be a password in it."""
+        head, separator, rest = self.archive_url.partition("://")
+        place = rest.partition("?")[0]
+        return f"{head}{separator}{place.rpartition('@')[2]}" if separator else self.archive_url
 
     @property
     def archives(self) -> bool:

@@ -45,7 +45,7 @@ def plan(as_json: bool) -> None:
         settings = deps.settings.retention
         turn = session.get(RetentionTurn, 1)
         found: dict[str, Any] = {
-            "archive": settings.archive_url or None,
+            "archive": settings.archive_shown or None,
             "payloads_in_the_next_file": waiting(session, age=settings.payloads) if settings.erases else 0,
             "files_owed": len(owed(session)),
             "last_run_at": turn.last_run_at if turn else None,

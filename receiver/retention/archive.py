@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -82,8 +81,10 @@ WITH gone AS (
     JOIN webhook_payloads p ON p.id = a.payload_id
     WHERE a.file_id = :file
       AND (a.restored_at IS NULL OR a.restored_at <= {_NOW} - CAST(:stays AS interval))
-      AND NOT EXISTS (SELECT 1 FROM webhook_events e WHERE e.payload_id = p.id
-                      AND e.state IN ('pending', 'in_flight'))
+      AND NOT EXISTS (
+        SELECT 1 FROM webhook_events e WHERE e.payload_id = p.id
+          AND (e.state IN ('pending', 'in_flight')
+               OR (e.state IN ('failed', 'expired') AND e.acknowledged_at IS NULL)))
     ORDER BY p.id LIMIT :rows FOR UPDATE OF p SKIP LOCKED
   ) RETURNING id
 ), fetched AS (
@@ -94,26 +95,16 @@ SELECT count(*) FROM gone"""
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Archived:
-    """What a run did: files written, payloads in them, payloads erased."""
-
-    files: int = 0
-    payloads: int = 0
-    erased: int = 0
-
-
 def reserve(session: Session, *, age: timedelta, now: datetime | None = None) -> ArchiveFile | None:
     """Choose the next file's payloads and name it; None when nothing is old enough. The name says when its
     first payload came and is of this file alone.
     """
-    asked = {"now": now, "age": age, "rows": FILE_PAYLOADS, "bytes": FILE_BYTES}
-    rows = session.execute(_CHOOSE, asked).all()
+    rows = _chosen(session, age, now)
     if not rows:
         return None
     ids: Sequence[UUID] = [row.id for row in rows]
     file = ArchiveFile(
-        name=_name(rows[0].received_at, ids[0], 1),
+        name=_name(rows[0].received_at, ids[0]),
         first_received_at=min(row.received_at for row in rows),
         last_received_at=max(row.received_at for row in rows),
         payloads=len(rows),
@@ -189,7 +180,11 @@ def erase_written(deps: Deps, file_id: int) -> int:
 
 
 def rewrite(deps: Deps, archive: Archive, file_id: int) -> None:
-    """Write a file anew without what was erased on request, then delete the old one. Raises ArchiveBroken."""
+    """Write a file anew without what was erased on request, then delete the old one. Raises ArchiveBroken.
+
+    A file that holds nothing of it stays. Only who holds retention's turn calls this and `write_reserved`:
+    two writers of one name would leave bytes that the manifest's checksum does not know.
+    """
     with deps.sessions.begin() as session:
         file = session.get_one(ArchiveFile, file_id)
         name, sha256, version, owed = file.name, file.sha256, file.version, file.rewrite
@@ -203,14 +198,26 @@ def rewrite(deps: Deps, archive: Archive, file_id: int) -> None:
     if owed and sha256 is not None:
         old = list(unpacked(read_checked(archive, name, sha256)))
         left = [payload for payload in old if payload.id not in erased]
-        data = packed(left)
-        renamed = _name(old[0].received_at, old[0].id, version + 1)
-        _put(archive, renamed, data, len(left))
+        data, renamed = packed(left), _next_name(name, version)
+        if len(left) < len(old):
+            _put(archive, renamed, data, len(left))
         with deps.sessions.begin() as session:
-            file = session.get_one(ArchiveFile, file_id)
-            file.name, file.previous_name, file.version, file.rewrite = renamed, name, version + 1, False
-            _written(session, file_id, data, len(left), deps.clock.now())
+            file = session.get_one(ArchiveFile, file_id, with_for_update=True)
+            # What was erased while the file was being written is still in it.
+            file.rewrite = _holds_erased(session, file_id, [payload.id for payload in left])
+            if len(left) < len(old):
+                file.name, file.previous_name, file.version = renamed, name, version + 1
+                _written(session, file_id, data, len(left), deps.clock.now())
     _delete_previous(deps, archive, file_id)
+
+
+def _holds_erased(session: Session, file_id: int, kept: list[UUID]) -> bool:
+    query = select(ArchivedEvent.event_id).where(
+        ArchivedEvent.file_id == file_id,
+        ArchivedEvent.erased_at.is_not(None),
+        ArchivedEvent.payload_id.in_(kept),
+    )
+    return session.execute(query.limit(1)).first() is not None
 
 
 def _delete_previous(deps: Deps, archive: Archive, file_id: int) -> None:
@@ -255,13 +262,21 @@ def owed(session: Session, *, now: datetime | None = None) -> list[tuple[int, st
 
 def waiting(session: Session, *, age: timedelta, now: datetime | None = None) -> int:
     """How many payloads are old enough to be archived, of the next file."""
+    return len(_chosen(session, age, now))
+
+
+def _chosen(session: Session, age: timedelta, now: datetime | None) -> Sequence[Any]:
     asked = {"now": now, "age": age, "rows": FILE_PAYLOADS, "bytes": FILE_BYTES}
-    return len(session.execute(_CHOOSE, asked).all())
+    return session.execute(_CHOOSE, asked).all()
 
 
-def _name(received_at: datetime, first: UUID, version: int) -> str:
-    suffix = "" if version == 1 else f"-v{version}"
-    return f"payloads-{received_at:%Y-%m-%d}-{first}{suffix}.jsonl.gz"
+def _name(received_at: datetime, first: UUID) -> str:
+    return f"payloads-{received_at:%Y-%m-%d}-{first}.jsonl.gz"
+
+
+def _next_name(name: str, version: int) -> str:
+    stem = name.removesuffix(".jsonl.gz").removesuffix(f"-v{version}")
+    return f"{stem}-v{version + 1}.jsonl.gz"
 
 
 def _put(archive: Archive, name: str, data: bytes, number: int) -> None:
@@ -274,5 +289,6 @@ def _put(archive: Archive, name: str, data: bytes, number: int) -> None:
 
 def _written(session: Session, file_id: int, data: bytes, number: int, now: datetime | None) -> None:
     file: Any = session.get_one(ArchiveFile, file_id)
-    file.state, file.sha256, file.bytes = "written", hashlib.sha256(data).hexdigest(), len(data)
+    file.state = "written" if file.state == "reserved" else file.state
+    file.sha256, file.bytes = hashlib.sha256(data).hexdigest(), len(data)
     file.payloads, file.written_at, file.verified_at = number, at(now), at(now)

@@ -13,8 +13,10 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -100,47 +102,75 @@ class FsspecArchive:
     """Files under a URL that fsspec knows; a plain path is a folder of this machine."""
 
     def __init__(self, url: str) -> None:
-        from fsspec.core import url_to_fs
-
-        self._fs, self._root = url_to_fs(url)
-        self._local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else ())
+        self._url = url
+        self._found: tuple[Any, str, bool] | None = None
 
     def write(self, name: str, data: bytes) -> None:
-        path = f"{self._root}/{name}"
-        try:
-            if not self._local:
-                self._fs.pipe_file(path, data)
-                return
-            self._fs.makedirs(self._root, exist_ok=True)
-            with open(f"{path}.part", "wb") as out:  # noqa: PTH123 (synced, which fsspec cannot)
-                out.write(data)
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(f"{path}.part", path)  # noqa: PTH105
-            folder = os.open(self._root, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise ArchiveBroken("archive_unreachable", f"{name} was not written: {error.strerror}") from error
+        """Put a file there whole, over one of the same name. Raises ArchiveBroken."""
+        with _told(f"{name} was not written"):
+            place, root, local = self._place()
+            if local:
+                _write_synced(root, name, data)
+            else:
+                place.pipe_file(f"{root}/{name}", data)
 
     def read(self, name: str) -> bytes:
-        try:
-            data: bytes = self._fs.cat_file(f"{self._root}/{name}")
-        except FileNotFoundError as error:
-            raise ArchiveBroken("archive_missing", f"there is no {name} in the archive") from error
-        except OSError as error:
-            raise ArchiveBroken("archive_unreachable", f"{name} was not read: {error.strerror}") from error
+        """The bytes of a file. Raises ArchiveBroken."""
+        with _told(f"{name} was not read"):
+            place, root, _ = self._place()
+            try:
+                data: bytes = place.cat_file(f"{root}/{name}")
+            except FileNotFoundError as error:
+                raise ArchiveBroken("archive_missing", f"there is no {name} in the archive") from error
         return data
 
     def delete(self, name: str) -> None:
-        try:
-            self._fs.rm_file(f"{self._root}/{name}")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise ArchiveBroken("archive_unreachable", f"{name} was not deleted: {error.strerror}") from error
+        """Take a file away; one that is gone is no fault. Raises ArchiveBroken."""
+        with _told(f"{name} was not deleted"):
+            place, root, _ = self._place()
+            with suppress(FileNotFoundError):
+                place.rm_file(f"{root}/{name}")
+
+    def _place(self) -> tuple[Any, str, bool]:
+        """The file system, the folder in it, whether that is of this machine; opened at first use, so that
+        a wrong URL or a library that is not installed is told like an archive that is away.
+        """
+        if self._found is None:
+            from fsspec.core import url_to_fs
+
+            place, root = url_to_fs(self._url)
+            protocols = place.protocol if isinstance(place.protocol, tuple) else (place.protocol,)
+            self._found = place, root, "file" in protocols
+        return self._found
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Whatever the place's library raises becomes ArchiveBroken; its text may hold credentials, so that only
+    its kind is told.
+    """
+    try:
+        yield
+    except ArchiveBroken:
+        raise
+    except Exception as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise ArchiveBroken("archive_unreachable", f"{what}: {why}") from error
+
+
+def _write_synced(root: str, name: str, data: bytes) -> None:
+    folder, path = Path(root), Path(root, name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with Path(f"{path}.part").open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(f"{path}.part", path)  # noqa: PTH105
+    opened = os.open(root, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def read_checked(archive: Archive, name: str, sha256: str) -> bytes:

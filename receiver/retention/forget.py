@@ -71,14 +71,25 @@ KINDS = (
         " RETURNING 1) SELECT count(*) FROM gone",
     ),
     Kind(
+        "levels",
+        "minutes",
+        "WITH gone AS (DELETE FROM inbox_levels WHERE (source, minute) IN ("
+        f"SELECT source, minute FROM inbox_levels WHERE minute <= {_OLD}"
+        " ORDER BY minute LIMIT :rows FOR UPDATE SKIP LOCKED)"
+        " RETURNING 1) SELECT count(*) FROM gone",
+    ),
+    Kind(
         "keys",
         "keys",
         # An open dead letter is never forgotten: somebody has still to look at it. Nor is one whose payload
-        # has still to be archived.
+        # has still to be archived, or that keeps it since no archive is configured.
         "WITH gone AS (DELETE FROM webhook_events WHERE id IN ("
         f"SELECT e.id FROM webhook_events e WHERE e.received_at <= {_OLD} AND e.last_received_at <= {_OLD}"
         f" AND e.finished_at <= {_OLD} AND (e.state = 'processed' OR e.acknowledged_at IS NOT NULL)"
-        " AND (e.payload_id IS NULL OR NOT CAST(:archives AS boolean))"
+        " AND (e.payload_id IS NULL OR CAST(:unarchived AS boolean))"
+        # A wish to erase lives in the row that goes with the key.
+        " AND NOT EXISTS (SELECT 1 FROM archived_events a JOIN archive_files f ON f.id = a.file_id"
+        " WHERE a.event_id = e.id AND a.erased_at IS NOT NULL AND f.rewrite)"
         " ORDER BY e.id LIMIT :rows FOR UPDATE SKIP LOCKED) RETURNING 1) SELECT count(*) FROM gone",
     ),
     Kind(
@@ -108,7 +119,7 @@ def forget_old(deps: Deps) -> dict[str, int]:
             "now": deps.clock.now(),
             "age": age_of(kind, settings),
             "rows": ROWS,
-            "archives": settings.archives,
+            "unarchived": settings.erases and not settings.archives,
         }
         for _ in range(PIECES):
             with deps.sessions.begin() as session:

@@ -18,6 +18,7 @@ from receiver.inbox.models import WebhookConflict, WebhookEvent, WebhookFetch, W
 from receiver.retention.archive import rewrite, write_reserved
 from receiver.retention.files import Archive, ArchiveBroken, ArchivedPayload, read_checked, unpacked
 from receiver.retention.models import ArchivedEvent, ArchiveFile
+from receiver.retention.turn import TurnTaken, turn_held
 
 MOST = 10_000
 """Events of one restore."""
@@ -149,25 +150,25 @@ def erase_payload(
     archive. Its key, hashes and outcome stay. The other events of one request lose it too.
 
     Returns the name of the file that had to be written anew, if any. Raises NotRestorable for an unknown
-    event, and ArchiveBroken where the archive cannot be reached now: the file then still holds it, which is
-    kept in mind and tried again by the duty.
+    event, and ArchiveBroken where the archive cannot be reached, or retention runs, now: the file then still
+    holds it, which is kept in mind and done by the next run.
     """
     now = deps.clock.now()
     with deps.sessions.begin() as session:
         event = session.get(WebhookEvent, event_id)
         if event is None:
             raise NotRestorable("event_unknown", f"no event {event_id}")
-        found = where_archived(session, event_id)
-        payload_id = event.payload_id or (found[0].payload_id if found else None)
-        events = {event_id}
+        payload_id, events = event.payload_id, {event_id}
         if payload_id is not None:
-            events |= set(
-                session.scalars(select(WebhookEvent.id).where(WebhookEvent.payload_id == payload_id))
-            )
-            of_payload = ArchivedEvent.payload_id == payload_id
+            sharing = select(WebhookEvent.id).where(WebhookEvent.payload_id == payload_id)
+            events |= set(session.scalars(sharing))
+            # Before it is asked where it is archived: a run that chose it meanwhile is seen.
+            session.execute(delete(WebhookPayload).where(WebhookPayload.id == payload_id))
+        found = where_archived(session, event_id)
+        if found is not None:
+            of_payload = ArchivedEvent.payload_id == found[0].payload_id
             events |= set(session.scalars(select(ArchivedEvent.event_id).where(of_payload)))
             session.execute(update(ArchivedEvent).where(of_payload).values(erased_at=at(now)))
-            session.execute(delete(WebhookPayload).where(WebhookPayload.id == payload_id))
         session.execute(update(WebhookFetch).where(WebhookFetch.event_id.in_(events)).values(body=None))
         session.execute(
             update(WebhookConflict)
@@ -186,14 +187,23 @@ def erase_payload(
             reason=reason,
             now=now,
         )
-        owed = (found[1].id, found[1].name, found[1].sha256) if found is not None else None
-    if owed is None:
-        return None
-    file_id, name, sha256 = owed
+        owed = (found[1].id, found[1].name) if found is not None else None
+    if owed is not None:
+        _take_out(deps, archive, *owed)
+    return None if owed is None else owed[1]
+
+
+def _take_out(deps: Deps, archive: Archive | None, file_id: int, name: str) -> None:
+    """Write the file anew, in retention's turn: two writers of one file would spoil it."""
     if archive is None:
         raise ArchiveBroken("archive_unreachable", f"ARCHIVE_URL is not set, and {name} still holds it")
-    if sha256 is None:
-        # A writing of it may have broken off after the file was there.
-        write_reserved(deps, archive, file_id)
-    rewrite(deps, archive, file_id)
-    return name
+    try:
+        with turn_held(deps):
+            with deps.sessions() as session:
+                reserved = session.get_one(ArchiveFile, file_id).sha256 is None
+            if reserved:
+                # A writing of it may have broken off after the file was there.
+                write_reserved(deps, archive, file_id)
+            rewrite(deps, archive, file_id)
+    except TurnTaken:
+        raise ArchiveBroken("archive_busy", f"retention runs now, and {name} may still hold it") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -12,7 +14,7 @@ from sqlalchemy.orm import Session
 from receiver.deps import Deps
 from receiver.inbox.acknowledge import prune_payloads
 from receiver.logs import logger
-from receiver.retention.archive import erase_written, owed, reserve, rewrite, write_reserved
+from receiver.retention.archive import erase_written, owed, reserve, rewrite, verify_file, write_reserved
 from receiver.retention.files import Archive, ArchiveBroken, FsspecArchive
 from receiver.retention.forget import forget_old
 from receiver.retention.reindex import reindex_due
@@ -73,6 +75,12 @@ _END = text(
 )
 
 
+_LEAVE = text(
+    "UPDATE retention_turns SET held_until = coalesce(CAST(:now AS timestamptz), now())"
+    " WHERE id = 1 AND turn_id = :turn"
+)
+
+
 class TurnTaken(Exception):
     """Somebody else runs retention now, or took this turn over."""
 
@@ -95,11 +103,7 @@ def run(deps: Deps, archive: Archive | None, *, every: timedelta | None = None) 
     """Archive and erase what is old enough, then forget. Raises TurnTaken, and what the database raises;
     a broken archive is told in the answer, and nothing is erased that it should hold.
     """
-    turn = deps.dice.new_id()
-    with deps.sessions.begin() as session:
-        asked = {"now": deps.clock.now(), "lease": LEASE, "turn": turn, "every": every}
-        if session.execute(_TAKE, asked).first() is None:
-            raise TurnTaken
+    turn = _take(deps, every)
     ran = Ran()
     try:
         _payloads(deps, archive, ran, turn)
@@ -112,6 +116,26 @@ def run(deps: Deps, archive: Archive | None, *, every: timedelta | None = None) 
         session.execute(_END, {"now": deps.clock.now(), "turn": turn, "result": str(ran)[:2000]})
     log.info("retention.ran", files=ran.files, archived=ran.archived, erased=ran.erased, **_words(ran))
     return ran
+
+
+@contextmanager
+def turn_held(deps: Deps) -> Iterator[None]:
+    """Hold the turn for one act on a file of the archive. Raises TurnTaken."""
+    turn = _take(deps, None)
+    try:
+        yield
+    finally:
+        with deps.sessions.begin() as session:
+            session.execute(_LEAVE, {"now": deps.clock.now(), "turn": turn})
+
+
+def _take(deps: Deps, every: timedelta | None) -> UUID:
+    turn = deps.dice.new_id()
+    with deps.sessions.begin() as session:
+        asked = {"now": deps.clock.now(), "lease": LEASE, "turn": turn, "every": every}
+        if session.execute(_TAKE, asked).first() is None:
+            raise TurnTaken
+    return turn
 
 
 def _payloads(deps: Deps, archive: Archive | None, ran: Ran, turn: UUID) -> None:
@@ -137,12 +161,25 @@ def _pay_owed(deps: Deps, archive: Archive, ran: Ran, turn: UUID) -> None:
     for file_id, work in found:
         with deps.sessions.begin() as session:
             _renew(session, deps, turn)
-        if work == "write":
-            _write_and_erase(deps, archive, file_id, ran)
-        elif work == "rewrite":
-            rewrite(deps, archive, file_id)
-        else:
-            ran.erased += erase_written(deps, file_id)
+        try:
+            _pay(deps, archive, file_id, work, ran)
+        except ArchiveBroken as error:
+            # One file that is damaged must not keep all others from being written.
+            if error.code == "archive_unreachable" or work == "write":
+                raise
+            ran.failed = f"{error.code}: {error.detail}"
+            log.warning("retention.archive_failed", code=error.code, detail=error.detail)
+
+
+def _pay(deps: Deps, archive: Archive, file_id: int, work: str, ran: Ran) -> None:
+    if work == "write":
+        _write_and_erase(deps, archive, file_id, ran)
+    elif work == "rewrite":
+        rewrite(deps, archive, file_id)
+    else:
+        # Written by an earlier run: is it still there?
+        verify_file(deps, archive, file_id)
+        ran.erased += erase_written(deps, file_id)
 
 
 def _write_and_erase(deps: Deps, archive: Archive, file_id: int, ran: Ran) -> None:

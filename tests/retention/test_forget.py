@@ -30,7 +30,7 @@ from tests.doors import Door
 from tests.factories import NOW, make_attempt, make_conflict, make_event, make_minute, make_rejection
 from tests.posting import payment
 
-from .gestures import DAY, later, old
+from .gestures import DAY, later, old, payloads
 
 
 @pytest.fixture
@@ -61,6 +61,16 @@ def test_an_erased_event_is_still_known(door: Door) -> None:
     assert door.rows("SELECT id FROM webhook_events") == []
     assert door.rows("SELECT provider_event_id FROM ledger_entries") == [{"provider_event_id": "evt_1"}]
     assert door.rows("SELECT state FROM orders") == [{"state": "paid"}]
+
+
+def test_what_no_archive_holds_is_not_forgotten_with_its_key(make_deps: MakeDeps) -> None:
+    """Without ARCHIVE_URL a payload, and the key that leads to it, outlive every age; with `none` both go."""
+    bare, none = make_deps(), make_deps(retention=RetentionSettings(archive_url="none"))
+    ids = old(bare, 2, days=2000)
+
+    assert run(bare, None).forgotten == {}
+    assert set(payloads(bare)) == set(ids)
+    assert run(none, None).forgotten == {"keys": 2}
 
 
 def counts(deps: Deps) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from receiver.accounts.actions import list_actions
 from receiver.deps import Deps
 from receiver.inbox.models import WebhookConflict, WebhookEvent, WebhookFetch
 from receiver.inbox.replay import replay_event
-from receiver.retention.archive import RESTORED_STAYS, owed
+from receiver.retention.archive import RESTORED_STAYS, owed, verify_file
 from receiver.retention.files import ArchiveBroken, FsspecArchive
 from receiver.retention.models import ArchiveFile
 from receiver.retention.restore import NotRestorable, erase_payload, restore_event, restore_window
@@ -181,3 +182,148 @@ def test_erased_before_it_was_archived_it_never_is(kept: Deps, folder: Path) -> 
     run(kept, FsspecArchive(str(folder)))
 
     assert lying(folder) == {str(ids[1])}
+
+
+def test_erased_twice_the_second_changes_nothing(kept: Deps, folder: Path) -> None:
+    """A file whose only payload is erased again stays as it is, and later runs go on."""
+    (event_id,) = old(kept, 1)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+    erase_payload(kept, archive, event_id, **WHY)
+    before = sorted(folder.iterdir())
+
+    erase_payload(kept, archive, event_id, **WHY)
+
+    assert sorted(folder.iterdir()) == before
+    old(kept, 1)
+    ran = run(kept, archive)
+    assert (ran.archived, ran.failed) == (1, None)
+
+
+def test_erased_one_by_one_the_file_stays_whole(kept: Deps, folder: Path) -> None:
+    """Each erasure writes the file anew under a name of its own, and what is left can be restored."""
+    ids = old(kept, 3)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+
+    for version, event_id in enumerate(ids[:2], start=2):
+        erase_payload(kept, archive, event_id, **WHY)
+        (path,) = folder.iterdir()
+        assert path.name.endswith(f"-v{version}.jsonl.gz")
+        assert path.name.count("-v") == 1
+    restore_event(kept, archive, ids[2], **WHY)
+    assert set(payloads(kept)) == {ids[2]}
+
+
+class Meanwhile(FsspecArchive):
+    """An archive in a folder during whose first writing something happens."""
+
+    def __init__(self, url: str, act: Callable[[], None]) -> None:
+        super().__init__(url)
+        self.act: Callable[[], None] | None = act
+
+    def write(self, name: str, data: bytes) -> None:
+        act, self.act = self.act, None
+        if act is not None:
+            act()
+        super().write(name, data)
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["first writing", "rewriting"])
+def test_erased_while_its_file_is_being_written(kept: Deps, folder: Path, archived: bool) -> None:
+    """Asked for while another writes the file, an erasure waits for the next run and is not lost; what the
+    manifest says of the file holds all the while.
+    """
+    ids = old(kept, 3)
+    archive = FsspecArchive(str(folder))
+
+    def erase() -> None:
+        with pytest.raises(ArchiveBroken) as broken:
+            erase_payload(kept, archive, ids[0], **WHY)
+        assert broken.value.code == "archive_busy"
+
+    if archived:
+        run(kept, archive)
+        erase_payload(kept, Meanwhile(str(folder), erase), ids[1], **WHY)
+    else:
+        run(kept, Meanwhile(str(folder), erase))
+    assert verify_file(kept, archive, 1) in (2, 3)
+    with kept.sessions() as session:
+        assert (1, "rewrite") in owed(session)
+
+    run(kept, archive)
+
+    assert lying(folder) == {str(each) for each in ids[1 + archived :]}
+    with kept.sessions() as session:
+        assert owed(session) == []
+    restore_event(kept, archive, ids[2], **WHY)
+
+
+def test_a_wish_to_erase_outlives_the_age_of_its_key(kept: Deps, folder: Path) -> None:
+    """While the archive cannot be reached the key stays, since the wish would go with it."""
+    ids = old(kept, 2)
+    run(kept, FsspecArchive(str(folder)))
+    with pytest.raises(ArchiveBroken):
+        erase_payload(kept, Breaking(str(folder), "read"), ids[0], **WHY)
+    later(kept, days=401)
+
+    assert run(kept, Breaking(str(folder), "read")).forgotten == {"keys": 1}
+    run(kept, FsspecArchive(str(folder)))
+
+    assert str(ids[0]) not in lying(folder)
+    with kept.sessions() as session:
+        assert session.scalars(select(WebhookEvent.id)).all() == []
+
+
+def test_a_damaged_file_holds_up_no_other(kept: Deps, folder: Path) -> None:
+    """A file that is gone and should be written anew is told; newer payloads are archived all the same."""
+    ids = old(kept, 2)
+    run(kept, FsspecArchive(str(folder)))
+    (path,) = folder.iterdir()
+    path.unlink()
+    with pytest.raises(ArchiveBroken):
+        erase_payload(kept, FsspecArchive(str(folder)), ids[0], **WHY)
+    newer = old(kept, 1)
+
+    ran = run(kept, FsspecArchive(str(folder)))
+
+    assert (ran.archived, lying(folder)) == (1, {str(newer[0])})
+    assert ran.failed is not None
+    assert ran.failed.startswith("archive_missing")
+
+
+def test_what_was_restored_is_not_erased_again_when_its_file_is_gone(kept: Deps, folder: Path) -> None:
+    """A week after a restore the file is read before the payload goes: it may be the last copy."""
+    (event_id,) = old(kept, 1)
+    archive = FsspecArchive(str(folder))
+    run(kept, archive)
+    restore_event(kept, archive, event_id, **WHY)
+    for path in folder.iterdir():
+        path.unlink()
+    later(kept, days=8)
+
+    ran = run(kept, archive)
+
+    assert (ran.erased, set(payloads(kept))) == (0, {event_id})
+    assert "archive_missing" in str(ran)
+
+
+@pytest.mark.parametrize("url", ["nosuch://bucket/place", "file:///proc/nowhere/archive"])
+def test_a_place_that_cannot_be_opened_is_told(make_deps: MakeDeps, url: str) -> None:
+    """An unknown scheme or a folder that cannot be made stops no run: nothing is erased, and it is told."""
+    deps = make_deps(retention=RetentionSettings(archive_url=url))
+    ids = old(deps, 1)
+
+    ran = run(deps, FsspecArchive(url))
+
+    assert set(payloads(deps)) == set(ids)
+    assert ran.failed is not None
+    assert ran.failed.startswith("archive_unreachable")
+
+
+def test_a_password_in_the_archives_url_is_never_shown() -> None:
+    """Pages and the shell show where the archive lies, without the credentials in its URL."""
+    settings = RetentionSettings(archive_url="ftp://ada:s3cret@files.example/inbox?token=s3cret")
+
+    assert settings.archive_shown == "ftp://files.example/inbox"
+    assert "s3cret" not in repr(settings)
