@@ -252,7 +252,11 @@ def _answers(web: Web) -> bool:
 
 @contextlib.contextmanager
 def run_worker(
-    database_url: str, *, sources: str = SOURCES, environment: Mapping[str, str] | None = None
+    database_url: str,
+    *,
+    sources: str = SOURCES,
+    environment: Mapping[str, str] | None = None,
+    program: tuple[str, ...] = ("worker.py",),
 ) -> Iterator[Child]:
     """`python worker.py` as a child; yields once it has said that it started."""
     with tempfile.TemporaryDirectory(prefix="receiver-worker-") as folder:
@@ -261,7 +265,7 @@ def run_worker(
         env = _environment(database_url, toml, {"POLL_SECONDS": "0.1", **(environment or {})})
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "worker.py"],
+                [sys.executable, *program],
                 cwd=ROOT,
                 env=env,
                 stdout=out,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from flask import Flask
-from werkzeug.serving import make_server
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from receiver.simulator.demo_api import demo_api
 from receiver.simulator.demo_book import DemoBook
@@ -29,6 +29,15 @@ class Provider:
     asked: list[str] = field(default_factory=list)
 
 
+class _Quiet(WSGIRequestHandler):
+    """Connections that stay open, and no line for each request."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
 @contextlib.contextmanager
 def run_provider(folder: Path, *, slow_seconds: float = 15.0) -> Iterator[Provider]:
     """Serve a new book until the end of the block."""
@@ -41,7 +50,7 @@ def run_provider(folder: Path, *, slow_seconds: float = 15.0) -> Iterator[Provid
         provider.asked.append(f"{environ['PATH_INFO']}?{environ['QUERY_STRING']}")
         return app(environ, start)
 
-    server = make_server("127.0.0.1", 0, served, threaded=True)
+    server = make_server("127.0.0.1", 0, served, threaded=True, request_handler=_Quiet)
     provider.url = f"http://127.0.0.1:{server.server_port}/demo-api"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
