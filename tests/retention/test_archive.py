@@ -21,7 +21,7 @@ from receiver.retention.turn import TurnTaken, run, run_due
 from receiver.retention_settings import RetentionSettings
 from tests.conftest import MakeDeps
 
-from .gestures import Breaking, later, old, payloads
+from .gestures import DAY, Breaking, later, old, payloads
 
 
 @pytest.fixture
@@ -240,3 +240,21 @@ def test_a_batch_of_events_shares_its_line(kept: Deps, folder: Path) -> None:
     assert [event["id"] for event in line["events"]] == [str(first), str(second)]
     with kept.sessions() as session:
         assert len(session.scalars(select(ArchivedEvent)).all()) == 2
+
+
+def test_the_look_for_old_payloads_reads_no_young_ones(kept: Deps) -> None:
+    """Beside many young payloads the hourly choice goes by an index over their age."""
+    with kept.sessions.begin() as session:
+        session.execute(
+            text(
+                "INSERT INTO webhook_payloads (id, payload, headers, received_at)"
+                " SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid), '{}', '[]',"
+                " CAST(:now AS timestamptz) - n * interval '1 minute' FROM generate_series(1, 20000) AS n"
+            ),
+            {"now": kept.clock.now()},
+        )
+        session.execute(text("ANALYZE webhook_payloads"))
+        asked = {"now": kept.clock.now(), "age": 90 * DAY, "rows": 2000, "bytes": 1 << 25}
+        plan = session.execute(text(f"EXPLAIN {archive_module._CHOOSE}"), asked).scalars().all()
+
+    assert any("ix_webhook_payloads_received_at" in line for line in plan), plan
