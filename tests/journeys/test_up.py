@@ -277,6 +277,21 @@ def test_a_wrong_amount_is_repaired_at_the_shell(up: Up) -> None:
     until(lambda: up.order("shop/9")["state"] == "paid")
 
 
+@pytest.mark.field_case(143)
+def test_a_lost_callback_is_found_at_the_trials_own_provider(up: Up) -> None:
+    """The callback is never sent, the provider's API knows of it, and asking for the order pays it."""
+    up.receiver("orders", "register", "shop/10", "--amount", "10.00 EUR")
+    lost = up.receiver("trigger", "demo", "payment.succeeded", "--order", "shop/10", "--fault", "lost")
+    assert "1 event not sent, but known at the provider: receiver reconcile --order shop/10" in lost.stdout
+    assert up.order("shop/10")["state"] == "pending"
+
+    (found,) = json.loads(up.receiver("reconcile", "--order", "shop/10", "--json").stdout)
+    assert (found["source"], found["result"], found["posted"]) == ("demo", "posted", 1)
+    until(lambda: up.order("shop/10")["state"] == "paid")
+    caught = up.receiver("reconcile", "--catch-up", "demo", "--from", "2026-01-01", "--json")
+    assert json.loads(caught.stdout)["state"] == "done"
+
+
 def test_trigger_says_what_was_not_answered_as_expected(up: Up) -> None:
     """A service that knows another secret refuses: the summary says so, and the code is 1."""
     environ = {**up.environ, "RECEIVER_HOME": str(up.home), "RECEIVER_DEMO_SECRET": "dsec_another"}

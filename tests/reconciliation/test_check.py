@@ -14,8 +14,11 @@ from sqlalchemy import select
 
 from receiver.inbox.models import WebhookEvent, WebhookFetch
 from receiver.orders.models import LedgerEntry, OrderTransition
+from receiver.providers.payment_api import NotOffered, Page, read_back
 from receiver.reconciliation.ask import Asker
 from receiver.reconciliation.check import check_claimed
+from receiver.reconciliation.duty import Reconciler
+from receiver.reconciliation.report import drift_report
 from receiver.reconciliation.subjects import claim_order
 from tests.inbox.gestures import event, ledger, order, receive, register, stands, store, transitions, work
 from tests.reconciliation.gestures import (
@@ -210,3 +213,56 @@ def demand(shop):
     with shop.sessions.begin() as session:
         subjects = claim_order(session, order(shop).id, ["demo"], claim_id=claim, now=shop.clock.now())
     return check_claimed(shop, Asker(shop), subjects, claim)
+
+
+class ListsAlone:
+    """An API that knows payments by their ids, and lists events, but cannot be asked by our reference."""
+
+    lists = True
+
+    def __init__(self, *events):
+        self.events, self.windows = events, []
+
+    def get(self, transaction):
+        return NotOffered("no such call")
+
+    def list(self, window):
+        self.windows.append(window)
+        yield Page(self.events)
+
+
+def test_where_no_reference_can_be_asked_for_the_list_tells(shop):
+    """Orders of one batch share one list, from a while before the oldest of them was registered."""
+    for reference in ("o_1", "o_2", "o_3"):
+        register(shop, reference)
+    registered = shop.clock.now()
+    shop.clock.move(timedelta(minutes=6))
+    told = [
+        read_back(event("succeeded", order_reference=one, transaction_id=f"tx_{one}", effect_id=f"tx_{one}"))
+        for one in ("o_1", "o_3", "o_4")
+    ]
+    api = ListsAlone(*told)
+    reconciler = Reconciler(shop)
+    reconciler._asker._apis["demo"] = api
+    assert reconciler.tick() == 3
+    work(shop)
+
+    assert [stands(shop, one)[0] for one in ("o_1", "o_2", "o_3")] == ["paid", "pending", "paid"]
+    (window,) = api.windows
+    assert window.start < registered < window.end == shop.clock.now()
+
+
+def test_an_order_that_no_api_can_be_asked_for_is_listed_for_a_person(shop):
+    """Not offered is no answer: the order is on the report until it is paid or somebody looks."""
+    register(shop)
+    shop.clock.move(timedelta(minutes=6))
+    api = ListsAlone()
+    api.lists = False
+    reconciler = Reconciler(shop)
+    reconciler._asker._apis["demo"] = api
+    reconciler.tick()
+    with shop.sessions.begin() as session:
+        report = drift_report(session)
+
+    assert [(one.reference, one.check.last_result) for one in report.for_a_person] == [("o_1", "not_offered")]
+    assert report.finding_count == 0
