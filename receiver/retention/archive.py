@@ -22,6 +22,7 @@ from receiver.db import at
 from receiver.deps import Deps
 from receiver.retention.files import Archive, ArchiveBroken, ArchivedPayload, packed, read_checked, unpacked
 from receiver.retention.models import ArchivedEvent, ArchiveFile
+from receiver.retention.pace import paced
 
 FILE_PAYLOADS = 2_000
 FILE_BYTES = 32 * 1024 * 1024
@@ -169,7 +170,7 @@ def erase_written(deps: Deps, file_id: int) -> int:
     now = deps.clock.now()
     erased, number = 0, ERASE_ROWS
     while number == ERASE_ROWS:
-        with deps.sessions.begin() as session:
+        with paced(), deps.sessions.begin() as session:
             asked = {"file": file_id, "now": now, "rows": ERASE_ROWS, "stays": RESTORED_STAYS}
             number = int(session.execute(_ERASE, asked).scalar_one())
         erased += number

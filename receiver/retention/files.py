@@ -61,7 +61,7 @@ class ArchivedPayload:
 def packed(payloads: Iterable[ArchivedPayload]) -> bytes:
     """The bytes of a file: the same for the same payloads."""
     out = io.BytesIO()
-    with gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packing:
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packing:
         for payload in payloads:
             packing.write(payload.line())
     return out.getvalue()

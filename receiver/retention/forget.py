@@ -11,6 +11,7 @@ from datetime import timedelta
 from sqlalchemy import text
 
 from receiver.deps import Deps
+from receiver.retention.pace import paced
 from receiver.retention_settings import RetentionSettings
 
 ROWS = 500
@@ -122,7 +123,7 @@ def forget_old(deps: Deps) -> dict[str, int]:
             "unarchived": settings.erases and not settings.archives,
         }
         for _ in range(PIECES):
-            with deps.sessions.begin() as session:
+            with paced(), deps.sessions.begin() as session:
                 number = int(session.execute(text(kind.statement), asked).scalar_one())
             done[kind.name] = done.get(kind.name, 0) + number
             if number < ROWS:

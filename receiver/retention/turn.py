@@ -17,6 +17,7 @@ from receiver.logs import logger
 from receiver.retention.archive import erase_written, owed, reserve, rewrite, verify_file, write_reserved
 from receiver.retention.files import Archive, ArchiveBroken, FsspecArchive
 from receiver.retention.forget import forget_old
+from receiver.retention.pace import paced
 from receiver.retention.reindex import reindex_due
 
 EVERY = timedelta(hours=1)
@@ -183,7 +184,8 @@ def _pay(deps: Deps, archive: Archive, file_id: int, work: str, ran: Ran) -> Non
 
 
 def _write_and_erase(deps: Deps, archive: Archive, file_id: int, ran: Ran) -> None:
-    ran.archived += write_reserved(deps, archive, file_id)
+    with paced():
+        ran.archived += write_reserved(deps, archive, file_id)
     ran.files += 1
     ran.erased += erase_written(deps, file_id)
 
@@ -191,7 +193,7 @@ def _write_and_erase(deps: Deps, archive: Archive, file_id: int, ran: Ran) -> No
 def _erase_unarchived(deps: Deps, ran: Ran, turn: UUID) -> None:
     number = PRUNE_ROWS
     while number == PRUNE_ROWS:
-        with deps.sessions.begin() as session:
+        with paced(), deps.sessions.begin() as session:
             _renew(session, deps, turn)
             number = prune_payloads(
                 session,
