@@ -3,6 +3,7 @@
 import os
 import sys
 
+from receiver.db import make_worker_engine
 from receiver.deps import Deps
 from receiver.logs import configure
 from receiver.settings import Settings, SettingsError
@@ -17,7 +18,8 @@ def main() -> int:
         print("\n".join(error.faults), file=sys.stderr)
         return 2
     configure(settings.log_level)
-    run(Deps.build(settings), lambda: Settings.from_env(os.environ))
+    deps = Deps.build(settings, engine=make_worker_engine(settings.database_url))
+    run(deps, lambda: Settings.from_env(os.environ))
     return 0
 
 

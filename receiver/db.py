@@ -91,6 +91,10 @@ def connect_arguments(application: str) -> dict[str, Any]:
     }
 
 
+WORKER_LOCK_MS = 5_000
+"""How long a duty waits for somebody's lock before it is put off until its next turn."""
+
+
 def engine_options(*, pool_size: int = 5, application: str = "receiver") -> dict[str, Any]:
     """Options of the engine of pages, acts and the worker (Flask-SQLAlchemy is handed them)."""
     return {
@@ -110,9 +114,18 @@ def set_up(engine: Engine) -> Engine:
 
 
 def make_engine(url: str, *, pool_size: int = 5, application: str = "receiver") -> Engine:
-    """The engine of pages, acts and the worker."""
+    """The engine of pages and acts."""
     options = engine_options(pool_size=pool_size, application=application)
     return set_up(create_engine(database_url(url), **options))
+
+
+def make_worker_engine(url: str) -> Engine:
+    """The worker's: a connection for each duty, none of which waits for a lock so long that the others, or
+    the worker's end, wait for it.
+    """
+    options = engine_options(pool_size=12, application="receiver-worker")
+    engine = create_engine(database_url(url), **options)
+    return _set_up(engine, statement_timeout_ms=30_000, lock_timeout_ms=WORKER_LOCK_MS)
 
 
 def make_intake_engine(url: str, *, pool_size: int = 4) -> Engine:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -21,6 +22,8 @@ from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_MAX_INSTANCES, JobExec
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.schedulers.blocking import BlockingScheduler
+from psycopg import errors
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from receiver.alerts.keep import Turned
@@ -51,6 +54,9 @@ RECONCILE_SECONDS = 5
 RETENTION_SECONDS = 300
 WATCH_SECONDS = 1
 
+THREADS = 16
+"""More than duties: one that waits must not keep the heartbeat from being heard."""
+
 CLOCK_JUMP = timedelta(seconds=5)
 """Difference between the steps of wall and monotonic time that counts as a jump of the clock."""
 
@@ -76,6 +82,7 @@ class Timetable:
     def _add_jobs(self) -> None:
         poll = self._deps.settings.poll.total_seconds()
         for name, duty, seconds in (
+            ("heartbeat", self.heartbeat, BEAT_SECONDS),
             ("process", self.process, poll),
             ("reclaim", lambda: reclaim_events(self._deps), RECLAIM_SECONDS),
             ("expire", lambda: expire_events(self._deps), EXPIRE_SECONDS),
@@ -86,10 +93,9 @@ class Timetable:
             ("alert", self.alert, self._deps.settings.alerts.look.total_seconds()),
             ("reconcile", self.reconciler.tick, RECONCILE_SECONDS),
             ("retention", lambda: run_due(self._deps), RETENTION_SECONDS),
-            ("heartbeat", self.heartbeat, BEAT_SECONDS),
         ):
             self._scheduler.add_job(
-                duty,
+                partial(_unless_locked, name, duty),
                 "interval",
                 id=name,
                 seconds=seconds,
@@ -170,13 +176,24 @@ def _judge_drift(session: Session, now: datetime) -> list[Verdict]:
     ]
 
 
+def _unless_locked(name: str, duty: Callable[[], object]) -> None:
+    """Run a duty; one that meets somebody's long lock is put off until its next turn."""
+    try:
+        duty()
+    except DBAPIError as error:
+        if not isinstance(error.orig, errors.LockNotAvailable):
+            raise
+        log.warning("duty.put_off", duty=name, reason="somebody holds what it needs locked")
+
+
 def run(deps: Deps, reread: Callable[[], Settings] | None = None) -> None:
     """Run a worker in this process until SIGTERM or SIGINT; then hand back what was not started.
 
     ``reread`` is asked for the settings at each SIGHUP; with a fault in them the old ones stay.
     """
     scheduler = BlockingScheduler(
-        timezone=UTC, executors={"default": ThreadPoolExecutor(8, pool_kwargs={"thread_name_prefix": "duty"})}
+        timezone=UTC,
+        executors={"default": ThreadPoolExecutor(THREADS, pool_kwargs={"thread_name_prefix": "duty"})},
     )
     timetable = Timetable(deps, scheduler)
 

@@ -146,7 +146,7 @@ def test_sigterm_hands_back_and_exits_cleanly(deps: Deps, database_url: str) -> 
         run_worker(database_url, environment=QUICK) as worker,
     ):
         wait_for(lambda: waiting_on_locks(database_url), what="the worker waits for our lock")
-        assert len(rows(database_url, "SELECT * FROM workers")) == 1
+        wait_for(lambda: len(rows(database_url, "SELECT * FROM workers")) == 1, what="the heartbeat")
 
         assert worker.end() == 0
 
