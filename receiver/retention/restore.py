@@ -17,6 +17,7 @@ from receiver.deps import Deps
 from receiver.inbox.models import WebhookConflict, WebhookEvent, WebhookFetch, WebhookPayload
 from receiver.retention.archive import rewrite, write_reserved
 from receiver.retention.files import Archive, ArchiveBroken, ArchivedPayload, read_checked, unpacked
+from receiver.retention.manifest import write_manifest
 from receiver.retention.models import ArchivedEvent, ArchiveFile
 from receiver.retention.turn import TurnTaken, turn_held
 
@@ -205,5 +206,6 @@ def _take_out(deps: Deps, archive: Archive | None, file_id: int, name: str) -> N
                 # A writing of it may have broken off after the file was there.
                 write_reserved(deps, archive, file_id)
             rewrite(deps, archive, file_id)
+            write_manifest(deps, archive)
     except TurnTaken:
         raise ArchiveBroken("archive_busy", f"retention runs now, and {name} may still hold it") from None

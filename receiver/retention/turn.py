@@ -17,6 +17,7 @@ from receiver.logs import logger
 from receiver.retention.archive import erase_written, owed, reserve, rewrite, verify_file, write_reserved
 from receiver.retention.files import Archive, ArchiveBroken, FsspecArchive
 from receiver.retention.forget import forget_old
+from receiver.retention.manifest import write_manifest
 from receiver.retention.pace import paced
 from receiver.retention.reindex import reindex_due
 
@@ -41,6 +42,7 @@ class Ran:
     erased: int = 0
     forgotten: dict[str, int] = field(default_factory=dict)
     reindexed: int = 0
+    changed: bool = False
     failed: str | None = None
 
     def __str__(self) -> str:
@@ -108,6 +110,8 @@ def run(deps: Deps, archive: Archive | None, *, every: timedelta | None = None) 
     ran = Ran()
     try:
         _payloads(deps, archive, ran, turn)
+        if archive is not None and ran.changed:
+            write_manifest(deps, archive)
     except ArchiveBroken as error:
         ran.failed = f"{error.code}: {error.detail}"
         log.warning("retention.archive_failed", code=error.code, detail=error.detail)
@@ -177,6 +181,7 @@ def _pay(deps: Deps, archive: Archive, file_id: int, work: str, ran: Ran) -> Non
         _write_and_erase(deps, archive, file_id, ran)
     elif work == "rewrite":
         rewrite(deps, archive, file_id)
+        ran.changed = True
     else:
         # Written by an earlier run: is it still there?
         verify_file(deps, archive, file_id)
@@ -187,6 +192,7 @@ def _write_and_erase(deps: Deps, archive: Archive, file_id: int, ran: Ran) -> No
     with paced():
         ran.archived += write_reserved(deps, archive, file_id)
     ran.files += 1
+    ran.changed = True
     ran.erased += erase_written(deps, file_id)
 
 

@@ -58,7 +58,7 @@ def test_plan_run_verify_restore_erase(archived: Shell, session: Session, tmp_pa
     assert erased["file_written_anew"] == file["name"]
     assert _left(session) == 1
     assert answered(archived("retention", "verify", "--json"))["payloads"] == 1
-    for path in (tmp_path / "archive").iterdir():
+    for path in (tmp_path / "archive").glob("*.gz"):
         path.write_bytes(b"broken")
     verdict = archived("retention", "verify")
     assert verdict.exit_code == 1
