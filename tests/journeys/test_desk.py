@@ -162,7 +162,7 @@ def test_a_cause_is_replayed_in_bulk_and_cancelled(desk: Desk) -> None:
     page.fill("input[name=spread]", "0")
     page.click("text=Start the replay")
     page.wait_for_selector("#progress h2:has-text('Done')", timeout=20_000)
-    wait_for(lambda: set(desk.states(events)) == {"processed"}, 20)
+    wait_for(lambda: set(desk.states(events)) == {"processed"}, 60, "every event is worked")
     assert {desk.order_state(reference) for reference in references} == {"paid"}
 
 
