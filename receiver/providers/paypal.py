@@ -27,7 +27,7 @@ from receiver.providers.provider import Provider
 _CAPTURE_URL = re.compile(r"https://[a-z0-9.-]+/v2/payments/captures/([A-Z0-9]{1,64})", re.ASCII)
 
 
-def _captured(links: object) -> str | None:
+def captured_of(links: object) -> str | None:
     """The capture that a refund points up to."""
     if not isinstance(links, list):
         raise TypeError("links are a list")
@@ -50,7 +50,7 @@ _STATUS = Where(
 _PAID = replace(_STATUS, effect_id=TRANSACTION)
 _REFUND = replace(
     _STATUS,
-    transaction_id=Computed("the capture in resource.links", (("resource", "links"),), _captured),
+    transaction_id=Computed("the capture in resource.links", (("resource", "links"),), captured_of),
     effect_id=("resource", "id"),
 )
 _SALE = replace(

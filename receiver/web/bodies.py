@@ -5,8 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from flask import Response
+
 MAX_SHOWN = 256 * 1024
 """Bytes of a payload that a page shows; the download has all of them."""
+
+
+def download(body: bytes, filename: str) -> Response:
+    """The exact bytes, as an attachment that no browser interprets."""
+    response = Response(body, mimetype="application/octet-stream")
+    response.headers["Content-Disposition"] = f'attachment; filename="{filename}"'
+    return response
 
 
 def header_pairs(kept: list[Any] | None) -> list[list[str]]:

@@ -21,7 +21,7 @@ from receiver.inbox.replay import NotReplayable, RowChanged, UnknownEvent, previ
 from receiver.inbox.waiting import waits_for
 from receiver.retention.restore import where_archived
 from receiver.web.access import needs
-from receiver.web.bodies import MAX_SHOWN, as_text, header_pairs, pretty
+from receiver.web.bodies import MAX_SHOWN, as_text, download, header_pairs, pretty
 from receiver.web.current import actor, current_deps, statement_time, transaction
 from receiver.web.facts import Pair, event_against_order
 from receiver.web.forms import integer_field, page_before, reason_field
@@ -98,9 +98,7 @@ def payload(event_id: UUID) -> Response:
         if detail is None or detail.payload is None:
             abort(404, "There is no such event, or its payload was erased.")
         body = detail.payload.payload
-    response = Response(body, mimetype="application/octet-stream")
-    response.headers["Content-Disposition"] = f'attachment; filename="{event_id}.bin"'
-    return response
+    return download(body, f"{event_id}.bin")
 
 
 @blueprint.get("/events/<uuid:event_id>/read-back/<int:fetch_id>")
@@ -112,9 +110,7 @@ def fetched(event_id: UUID, fetch_id: int) -> Response:
         body = found[0].body if found else None
     if body is None:
         abort(404, "There is no such answer, or it was erased.")
-    response = Response(body, mimetype="application/octet-stream")
-    response.headers["Content-Disposition"] = f'attachment; filename="{event_id}-{fetch_id}.bin"'
-    return response
+    return download(body, f"{event_id}-{fetch_id}.bin")
 
 
 @blueprint.post("/events/<uuid:event_id>/replay")

@@ -10,7 +10,7 @@ from receiver.inbox.find_rejections import UnknownRejection, find_rejection, lis
 from receiver.inbox.models import WebhookRejection
 from receiver.inbox.reasons import REJECTED
 from receiver.inbox.rejection_groups import WINDOW, rejection_groups
-from receiver.web.bodies import as_text, header_pairs, pretty
+from receiver.web.bodies import as_text, download, header_pairs, pretty
 from receiver.web.current import current_deps, statement_time, transaction
 from receiver.web.forms import number_before, query_text
 
@@ -65,9 +65,7 @@ def payload(rejection_id: int) -> Response:
     found = _found(rejection_id)
     if found.payload is None:
         abort(404, "No body was kept of this rejection.")
-    response = Response(found.payload, mimetype="application/octet-stream")
-    response.headers["Content-Disposition"] = f'attachment; filename="rejection-{rejection_id}.bin"'
-    return response
+    return download(found.payload, f"rejection-{rejection_id}.bin")
 
 
 MISSING = "There is no rejection of this number."

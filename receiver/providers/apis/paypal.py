@@ -4,7 +4,6 @@ window.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC
@@ -19,22 +18,7 @@ from receiver.providers.described_api import PAYMENT, ApiDescription, Call, List
 from receiver.providers.paths import Computed, Path, Place
 from receiver.providers.payment_api import Window
 from receiver.providers.payment_event import Kind
-from receiver.providers.paypal import PAYPAL
-
-_CAPTURE_URL = re.compile(r"https://[a-z0-9.-]+/v2/payments/captures/([A-Z0-9]{1,64})", re.ASCII)
-
-
-def _captured(links: object) -> str | None:
-    """The capture that a refund points up to."""
-    if not isinstance(links, list):
-        raise TypeError("links are a list")
-    for link in links:
-        href = link.get("href") if isinstance(link, dict) and link.get("rel") == "up" else None
-        found = _CAPTURE_URL.fullmatch(href) if isinstance(href, str) else None
-        if found is not None:
-            return found[1]
-    return None
-
+from receiver.providers.paypal import PAYPAL, captured_of
 
 _PAYMENT = Where(
     order_reference=("custom_id",),
@@ -70,7 +54,7 @@ _AUTHORIZATIONS = by_status(
 )
 _REFUNDS = by_status(
     ("status",),
-    replace(_PAYMENT, transaction_id=Computed("the capture in links", (("links",),), _captured)),
+    replace(_PAYMENT, transaction_id=Computed("the capture in links", (("links",),), captured_of)),
     {"COMPLETED": Kind.REFUNDED, "FAILED": Kind.REFUND_FAILED, "CANCELLED": Kind.REFUND_FAILED},
     effect=("id",),
 )
